@@ -133,8 +133,8 @@ def _continued(line: Line, following: Line | None, lines: Iterator[Line]) -> tup
 def _joined(parts: list[Line]) -> list[Line]:
     """Return these lines as one, or unchanged if they are no record."""
     data = b"\n".join(part.data for part in parts)
-    whole = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, line_count=len(parts))
-    return [whole] if isinstance(decode(data), list) else parts
+    joined = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, line_count=len(parts))
+    return [joined] if isinstance(decode(data), list) else parts
 
 
 def _may_continue(data: bytes) -> bool:
@@ -179,8 +179,8 @@ def _single_lines(file: BinaryIO, start_byte: int, start_line: int, limit: int) 
         oversized = len(data) > limit and not complete
         end = start + len(data)
         if oversized:
-            rest, complete = _skip_line(file)
-            data, end = b"", end + rest
+            skipped, complete = _skip_line(file)
+            data, end = b"", end + skipped
         elif start == 0:
             data = data.removeprefix(_BOM)
         yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
@@ -231,7 +231,7 @@ def head(file: BinaryIO) -> bytes:
 def head_records(head: bytes) -> Iterator[Record]:
     """Yield the readable records in the first lines of a file."""
     lines = islice((line for line in split(io.BytesIO(head)) if line.data.strip()), HEAD_LINES)
-    return (record for found in map(records, lines) if isinstance(found, list) for record in found)
+    return (record for on_line in map(records, lines) if isinstance(on_line, list) for record in on_line)
 
 
 def records(line: Line) -> list[Record] | Reason:
@@ -461,8 +461,8 @@ def _records(value: object) -> Iterator[object]:
         document = cast("dict[str, object]", value)
         lists = {name: each for name, each in document.items() if _contains_records(each)}
         yield {name: each for name, each in document.items() if name not in lists}
-        for each in lists.values():
-            yield from cast("list[object]", each)
+        for elements in lists.values():
+            yield from cast("list[object]", elements)
     else:
         yield value
 
@@ -564,8 +564,8 @@ def content_hash(file: str, key: bytes) -> bytes | None:
     If the file does not exist, return empty bytes.
     """
     try:
-        known = Path(file).stat()
-        if not stat.S_ISREG(known.st_mode) or known.st_size > _BYTES_MAX:
+        state = Path(file).stat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _BYTES_MAX:
             return None
         return blake2b(Path(file).read_bytes(), key=key, digest_size=16).digest()
     except (FileNotFoundError, NotADirectoryError):

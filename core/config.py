@@ -151,8 +151,8 @@ def _without_settings(rows: Sequence[str], names: Collection[str]) -> Iterator[s
 
     setting: list[str] = []
     for row in rows:
-        found = _NAME.match(row)
-        if not setting and (found is None or found[1] not in names):
+        match = _NAME.match(row)
+        if not setting and (match is None or match[1] not in names):
             yield row
             continue
         setting.append(row)

@@ -180,9 +180,9 @@ class Query(Struct, frozen=True):
             InvalidInput: A value is invalid.
         """
         most, wanted = _limit(limit), _concepts(query)
-        given = [name for name in ("types", "concepts", "files") if filters.get(name)]
-        if len(wanted) > 1 and given:
-            raise FilterNotAllowed(given)
+        names = [name for name in ("types", "concepts", "files") if filters.get(name)]
+        if len(wanted) > 1 and names:
+            raise FilterNotAllowed(names)
         return cls(
             wanted,
             Mode(*_chosen("mode", [mode], Mode)),
@@ -229,27 +229,27 @@ def _limit(limit: object) -> int:
 
 def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return the distinct names in lower case. Raises `InvalidInput` for a name that is not in `known`."""
-    wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
+    chosen = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
-    for name in wanted:
+    for name in chosen:
         if name not in allowed:
             raise InvalidInput(f"Unknown {label}: {name}", hint=f"Use one of: {', '.join(allowed)}.")
-    return wanted
+    return chosen
 
 
 def _concepts(query: object) -> tuple[str, ...]:
     if isinstance(query, str):
-        wanted = [query]
+        texts = [query]
     elif isinstance(query, list | tuple) and all(isinstance(concept, str) for concept in cast("list[object]", query)):
-        wanted = list(cast("list[str]", query))
-        if not 2 <= len(wanted) <= 5:
+        texts = list(cast("list[str]", query))
+        if not 2 <= len(texts) <= 5:
             raise ConceptCount
     else:
         raise QueryNotText
-    wanted = [checked_length(concept.strip()) for concept in wanted]
-    if any(len(concept) < 2 for concept in wanted):
+    texts = [checked_length(concept.strip()) for concept in texts]
+    if any(len(concept) < 2 for concept in texts):
         raise QueryTooShort
-    return tuple(wanted)
+    return tuple(texts)
 
 
 def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
@@ -284,9 +284,9 @@ def fits(pattern: str, path: str) -> bool:
     `*` and `?` match within a name. `**` matches any number of folders. A pattern without a leading slash may begin at
     any folder. A pattern with a final slash matches all files below that folder.
     """
-    wanted = f"{pattern}**" if pattern.endswith("/") else pattern
-    names = wanted.split("/")
-    return _fits(names if wanted.startswith("/") else ["**", *names], path.split("/"), "**", _name_fits)
+    complete = f"{pattern}**" if pattern.endswith("/") else pattern
+    names = complete.split("/")
+    return _fits(names if complete.startswith("/") else ["**", *names], path.split("/"), "**", _name_fits)
 
 
 def _name_fits(pattern: str, name: str) -> bool:
@@ -299,16 +299,16 @@ def _fits(pattern: Sequence[_T], parts: Sequence[_T], star: _T, equal: Callable[
     After a mismatch, the function backtracks only to the last star. Its time is therefore at most proportional to the
     product of both lengths.
     """
-    place, part, last_star, resumed = 0, 0, -1, 0
+    index, part, last_star, resumed = 0, 0, -1, 0
     while part < len(parts):
-        if place < len(pattern) and pattern[place] == star:
-            last_star, resumed = place, part
-            place += 1
-        elif place < len(pattern) and equal(pattern[place], parts[part]):
-            place, part = place + 1, part + 1
+        if index < len(pattern) and pattern[index] == star:
+            last_star, resumed = index, part
+            index += 1
+        elif index < len(pattern) and equal(pattern[index], parts[part]):
+            index, part = index + 1, part + 1
         elif last_star >= 0:
             resumed += 1
-            place, part = last_star + 1, resumed
+            index, part = last_star + 1, resumed
         else:
             return False
-    return all(each == star for each in pattern[place:])
+    return all(each == star for each in pattern[index:])

@@ -109,13 +109,13 @@ def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
         pass
 
 
-def continued(known: Source | None, path: Path, size: int) -> Checksums:
+def continued(source: Source | None, path: Path, size: int) -> Checksums:
     """Return the stored checksums of an uncompressed copy of `size` bytes, so that an append can continue them.
 
-    The result is empty if `known` is None or has no checksums. Raises `CopyDamaged` if the copy is shorter than the
+    The result is empty if `source` is None or has no checksums. Raises `CopyDamaged` if the copy is shorter than the
     number of bytes that its checksums cover.
     """
-    sums = Checksums(known.sums if known is not None and size else b"")
+    sums = Checksums(source.sums if source is not None and size else b"")
     if size < sums.size:
         raise CopyDamaged(path, f"{sums.size - size} of {sums.size} bytes are missing")
     return sums
@@ -134,11 +134,11 @@ def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
     visible.
     """
     sums = Checksums(packed)
-    for number, found in enumerate(_block_sums(file, packed)):
+    for number, checksum in enumerate(_block_sums(file, packed)):
         if number not in damaged:
-            sums.sums[number] = found
-        elif found != damaged[number]:  # The old checksum would reveal something about the erased bytes.
-            sums.sums[number] = ~found & 0xFFFFFFFF
+            sums.sums[number] = checksum
+        elif checksum != damaged[number]:  # The old checksum would reveal something about the erased bytes.
+            sums.sums[number] = ~checksum & 0xFFFFFFFF
     return sums.pack()
 
 
@@ -273,10 +273,10 @@ class _Frames(io.RawIOBase):
                 raise self.truncation()
             return 0
         frame = bisect_right(self.table.starts, self._place) - 1
-        rest = memoryview(self.content(frame))[self._place - self.table.starts[frame] :]
+        remaining = memoryview(self.content(frame))[self._place - self.table.starts[frame] :]
         view = memoryview(buffer).cast("B")
-        count = min(len(view), len(rest))
-        view[:count] = rest[:count]
+        count = min(len(view), len(remaining))
+        view[:count] = remaining[:count]
         self._place += count
         return count
 
@@ -357,9 +357,9 @@ def _read_trailer(trailer: bytes, count: int, end: int) -> FrameTable | None:
 def _find_frames(data: bytes) -> FrameTable:
     """Scan a file for frames, and return their table. The scan is needed if the file does not end with a table."""
     frames, at = list[tuple[int, int]](), 0
-    while found := _frame_at(data, at):
-        frames.append(found)
-        at += found[0]
+    while frame := _frame_at(data, at):
+        frames.append(frame)
+        at += frame[0]
     count = len(frames)
     length = _trailer_size(count)
     if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
@@ -375,10 +375,10 @@ def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
     """
     if data.startswith(_METADATA_MAGIC, at):
         return None
-    rest = memoryview(data)[at:]
+    remaining = memoryview(data)[at:]
     try:
-        packed = zstd.get_frame_size(rest)
-        return packed, len(zstd.decompress(rest[:packed]))
+        packed = zstd.get_frame_size(remaining)
+        return packed, len(zstd.decompress(remaining[:packed]))
     except (zstd.ZstdError, MemoryError):
         following = data.find(_FRAME_MAGIC, at + 1)
         return (following - at, FRAME) if following > 0 else None

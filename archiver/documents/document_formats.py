@@ -22,10 +22,10 @@ VERSION: Final = 7
 
 def format_of(path: Path) -> DocumentReader:
     """Return the reader of a file, by its suffix. Raises `UnsupportedDocument`."""
-    known = _FORMATS.get(path.suffix.lower())
-    if known is None:
+    reader = _FORMATS.get(path.suffix.lower())
+    if reader is None:
         raise UnsupportedDocument(path, SUFFIXES)
-    return known
+    return reader
 
 
 def _by_headings(headings: Callable[[str], Iterator[Heading]]) -> Callable[[str], list[Chunk]]:
@@ -37,8 +37,8 @@ def _by_size(text: str) -> list[Chunk]:
 
 
 def _of_code(language: CodeLanguage) -> DocumentReader:
-    known = decode_python if language.name == "python" else decode
-    return TextReader(language.name, known, lambda text: code_chunks.chunks(text, language))
+    decoder = decode_python if language.name == "python" else decode
+    return TextReader(language.name, decoder, lambda text: code_chunks.chunks(text, language))
 
 
 _MARKDOWN: Final = TextReader("markdown", decode, _by_headings(markup.markdown_headings), markup.markdown_metadata)

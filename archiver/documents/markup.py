@@ -113,12 +113,12 @@ def split_at(headings: Iterable[Heading], text: str) -> Iterator[Section]:
     one section, because most of its sections would be too small to be searched one by one.
     """
     rows, path = text.split("\n"), HeadingStack()
-    known = list(islice(headings, CHUNKS_MAX + 1))
-    if len(known) > CHUNKS_MAX:
-        known = []
-    for number, heading in enumerate([None, *known]):
+    first = list(islice(headings, CHUNKS_MAX + 1))
+    if len(first) > CHUNKS_MAX:
+        first = []
+    for number, heading in enumerate([None, *first]):
         start = heading.line if heading else 0
-        following = known[number] if number < len(known) else None
+        following = first[number] if number < len(first) else None
         end = following.line if following else len(rows)
         section_rows = rows[start:end]
         if heading is not None:
@@ -138,8 +138,8 @@ _KEYWORD: Final = re.compile(
 def org_headings(text: str) -> Iterator[Heading]:
     """Yield the headings, with their TODO state and tags."""
     for number, row in enumerate(text.split("\n")):
-        if found := _HEADING.match(row):
-            yield Heading(len(found[1]), found[2].rstrip(), number)
+        if heading := _HEADING.match(row):
+            yield Heading(len(heading[1]), heading[2].rstrip(), number)
 
 
 def org_metadata(text: str) -> dict[str, str]:
@@ -238,10 +238,10 @@ def markdown_metadata(text: str) -> dict[str, str]:
         if _depth(yaml.parse(source, yaml.BaseLoader)) > _DEPTH:
             return {}
         # This loader creates no objects, and leaves dates and numbers as they are written.
-        found: Any = yaml.load(source, yaml.BaseLoader)  # noqa: S506
+        document: Any = yaml.load(source, yaml.BaseLoader)  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError):
         return {}
-    return flat(found)
+    return flat(document)
 
 
 def _depth(events: Iterable["Event"]) -> int:
@@ -276,11 +276,11 @@ def rst_headings(text: str) -> Iterator[Heading]:
     rows = text.split("\n")
     number = 0
     while number < len(rows):
-        found = _title_at(rows, number)
-        if found is None:
+        underlined = _title_at(rows, number)
+        if underlined is None:
             number += 1
             continue
-        style, title, count = found
+        style, title, count = underlined
         if style not in styles:
             styles.append(style)
         yield Heading(styles.index(style) + 1, title, number, count)
@@ -324,7 +324,7 @@ def _width(text: str) -> int:
 
     A wide character, as in Chinese, takes two columns. A combining character takes none.
     """
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
@@ -496,41 +496,41 @@ def notebook_content(data: bytes, path: Path) -> DocumentContent:
         notebook = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise DocumentUnreadable(path, "the file is damaged or not a Jupyter notebook", hint=_HINT) from None
-    found = SectionBuilder()
+    sections = SectionBuilder()
     for cell in [*notebook.cells, *(cell for sheet in notebook.worksheets for cell in sheet.cells)]:
         source = _joined(cell.source) or _joined(cell.input)
         if cell.cell_type == "code":
-            found.code(source)
+            sections.code(source)
         elif cell.cell_type == "heading":
-            found.heading(cell.level, source)
+            sections.heading(cell.level, source)
         elif cell.cell_type == "markdown":
-            _add_markdown(found, source)
+            _add_markdown(sections, source)
         else:
-            found.text(source + "\n\n")
-    return DocumentContent(found.sections(), _metadata(notebook.metadata))
+            sections.text(source + "\n\n")
+    return DocumentContent(sections.sections(), _metadata(notebook.metadata))
 
 
-def _add_markdown(found: SectionBuilder, source: str) -> None:
+def _add_markdown(sections: SectionBuilder, source: str) -> None:
     start = 0
     rows = source.split("\n")
     for heading in markdown_headings(source):
-        found.text("\n".join(rows[start : heading.line]) + "\n\n")
-        found.heading(heading.level, heading.title)
+        sections.text("\n".join(rows[start : heading.line]) + "\n\n")
+        sections.heading(heading.level, heading.title)
         start = heading.line + heading.rows
-    found.text("\n".join(rows[start:]) + "\n\n")
+    sections.text("\n".join(rows[start:]) + "\n\n")
 
 
-def _metadata(found: dict[str, Any]) -> dict[str, str]:
+def _metadata(metadata: dict[str, Any]) -> dict[str, str]:
     """Return the title, the authors and the programming language."""
-    names = [flat(author).get("name", "") for author in _list(found.get("authors"))]
-    language = flat(found.get("language_info")) or flat(found.get("kernelspec"))
-    known = {"author": ", ".join(filter(None, names)), "programming language": language.get("name", "")}
-    return {name: value for name, value in flat(found).items() if name == "title"} | known
+    names = [flat(author).get("name", "") for author in _list(metadata.get("authors"))]
+    language = flat(metadata.get("language_info")) or flat(metadata.get("kernelspec"))
+    values = {"author": ", ".join(filter(None, names)), "programming language": language.get("name", "")}
+    return {name: value for name, value in flat(metadata).items() if name == "title"} | values
 
 
-def _list(found: object) -> list[Any]:
+def _list(value: object) -> list[Any]:
     try:
-        return msgspec.convert(found, list[Any])
+        return msgspec.convert(value, list[Any])
     except msgspec.ValidationError:
         return []
 

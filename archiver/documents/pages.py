@@ -45,7 +45,7 @@ def pdf_content(data: bytes, path: Path) -> DocumentContent:
 
 def _pages(reader: "PdfReader", count: int, path: Path) -> tuple[Section, ...]:
     """Return the pages that contain text. Unreadable pages are omitted."""
-    found: list[Section] = []
+    sections: list[Section] = []
     left, failed = _CHARACTERS, False
     for number in range(count):
         try:
@@ -55,12 +55,12 @@ def _pages(reader: "PdfReader", count: int, path: Path) -> tuple[Section, ...]:
         except Exception:  # noqa: BLE001 - a damaged page may cause any error
             text, failed = "", True
         if text.strip():
-            found.append(Section(text, page=number + 1))
+            sections.append(Section(text, page=number + 1))
         left -= len(text)
         if not left:
             break
-    if found:
-        return tuple(found)
+    if sections:
+        return tuple(sections)
     if failed:
         raise _damaged_pdf(path)
     hint = "If the pages are scanned, run text recognition first."
@@ -69,8 +69,8 @@ def _pages(reader: "PdfReader", count: int, path: Path) -> tuple[Section, ...]:
 
 def _metadata(reader: "PdfReader") -> dict[str, str]:
     try:
-        known: dict[Any, Any] = dict(reader.metadata or {})
-        return {name: str(known[key]) for key, name in _METADATA.items() if key in known}
+        information: dict[Any, Any] = dict(reader.metadata or {})
+        return {name: str(information[key]) for key, name in _METADATA.items() if key in information}
     except Exception:  # noqa: BLE001 - damaged metadata may cause any error
         return {}
 
@@ -104,12 +104,12 @@ def docx_content(data: bytes, path: Path) -> DocumentContent:
     try:
         with ZipFile(BytesIO(data)) as archive:
             levels = _heading_levels(_part(archive, _STYLES, path))
-            found = _BodyParser(levels)
+            body = _BodyParser(levels)
             if not _part(archive, _BODY[0], path):
                 raise _damaged_docx(path)
             for name in _BODY:
-                found.parse(_part(archive, name, path))
-            return DocumentContent(found.sections(), _properties(_part(archive, _PROPERTIES, path)))
+                body.parse(_part(archive, name, path))
+            return DocumentContent(body.sections(), _properties(_part(archive, _PROPERTIES, path)))
     # The last three errors are raised for unknown compression methods, encrypted parts and damaged data.
     except (BadZipFile, ParseError, NotImplementedError, RuntimeError, ValueError, OSError, EOFError) as problem:
         raise _damaged_docx(path) from problem
@@ -129,11 +129,11 @@ def _part(archive: ZipFile, pattern: str, path: Path) -> bytes:
     if name is None:
         return b""
     with archive.open(name) as part:
-        found = part.read(_PART_BYTES + 1)
-    if len(found) > _PART_BYTES:
+        content = part.read(_PART_BYTES + 1)
+    if len(content) > _PART_BYTES:
         reason = f"its text is larger than {_PART_BYTES >> 20} MiB"
         raise DocumentUnreadable(path, reason, hint="Split it into smaller files.")
-    return found
+    return content
 
 
 class _BodyParser:
@@ -192,10 +192,10 @@ class _BodyParser:
     def _level(self, paragraph: Element) -> int | None:
         """Return the level of a heading, or None for other paragraphs."""
         for properties in _children(paragraph, "pPr"):
-            for each in _children(properties, "outlineLvl"):
-                return _outline_level(each)
-            for each in _children(properties, "pStyle"):
-                return self._levels.get(_value(each))
+            for element in _children(properties, "outlineLvl"):
+                return _outline_level(element)
+            for element in _children(properties, "pStyle"):
+                return self._levels.get(_value(element))
         return None
 
 
@@ -207,14 +207,14 @@ def _heading_levels(part: bytes) -> dict[str, int]:
             continue
         identifier = next((value for name, value in style.items() if _local(name) == "styleId"), "")
         name = "".join(map(_value, _children(style, "name")))
-        level = next((_outline_level(each) for each in style.iter() if _local(each.tag) == "outlineLvl"), None)
-        if found := _HEADING.fullmatch(name):
-            level = int(found[1])
+        level = next((_outline_level(element) for element in style.iter() if _local(element.tag) == "outlineLvl"), None)
+        if heading := _HEADING.fullmatch(name):
+            level = int(heading[1])
         elif name.lower() == "title":
             level = 0
         if level is not None:
             levels[identifier] = level
-        bases.update((identifier, _value(each)) for each in _children(style, "basedOn"))
+        bases.update((identifier, _value(base)) for base in _children(style, "basedOn"))
     for identifier in bases:
         base = identifier
         for _ in range(_BASES):
@@ -227,7 +227,7 @@ def _heading_levels(part: bytes) -> dict[str, int]:
 
 
 def _properties(part: bytes) -> dict[str, str]:
-    found = {_local(each.tag): each.text or "" for event, each in _elements(part) if event == "end"}
+    found = {_local(element.tag): element.text or "" for event, element in _elements(part) if event == "end"}
     return {_NAMES.get(name, name): found[name] for name in _KEPT if found.get(name)}
 
 
@@ -239,9 +239,9 @@ def _elements(part: bytes) -> Iterator[tuple[str, Element]]:
 
 def _text(paragraph: Element) -> str:
     # The properties of a paragraph contain tab stops, which have the same name as tabs.
-    runs = (each for child in paragraph if _local(child.tag) != "pPr" for each in child.iter())
+    runs = (element for child in paragraph if _local(child.tag) != "pPr" for element in child.iter())
     return "".join(
-        each.text or "" if (tag := _local(each.tag)) == "t" else _DOCX_CHARACTERS.get(tag, "") for each in runs
+        element.text or "" if (tag := _local(element.tag)) == "t" else _DOCX_CHARACTERS.get(tag, "") for element in runs
     )
 
 

@@ -93,10 +93,10 @@ def request(text: str) -> str:
     The user typed the text below the last heading `## My request`, and the comments on lines of code above the heading.
     Remarks of an unknown form above an empty request are returned as they are, so that no prompt is lost.
     """
-    found = [*_REQUEST.finditer(text)] if text.startswith(("#", "<")) else []
-    if not found:
+    requests = [*_REQUEST.finditer(text)] if text.startswith(("#", "<")) else []
+    if not requests:
         return text
-    above, below = text[: found[-1].start()], text[found[-1].end() :].strip()
+    above, below = text[: requests[-1].start()], text[requests[-1].end() :].strip()
     typed = "\n\n".join(filter(None, [*_comments(above), below]))
     return typed or (above.strip() if _REMARKS.search(above) else "")
 
@@ -104,16 +104,16 @@ def request(text: str) -> str:
 def _comments(text: str) -> Iterator[str]:
     """Yield each comment that the user typed on a line of code or a web page, with the place in brackets."""
     start = 0
-    for found in _COMMENT.finditer(text):
-        headings = [*_COMMENT_HEADING.finditer(text, start, found.start())]
-        about = text[headings[-1].end() if headings else start : found.start()]
-        place = ", ".join(
+    for match in _COMMENT.finditer(text):
+        headings = [*_COMMENT_HEADING.finditer(text, start, match.start())]
+        about = text[headings[-1].end() if headings else start : match.start()]
+        location = ", ".join(
             value if name in {"File", "Page URL"} else f"{name.lower()} {value}"
             for name, value in _PLACE.findall(about)
         )
-        start = found.end()
-        if comment := found[1].strip():
-            yield f"{comment} [{place}]" if place else comment
+        start = match.end()
+        if comment := match[1].strip():
+            yield f"{comment} [{location}]" if location else comment
 
 
 def without_picture_tags(text: str) -> str:
@@ -123,8 +123,8 @@ def without_picture_tags(text: str) -> str:
 
 def shell_command(text: str) -> tuple[str, str] | None:
     """Return a shell command that the user ran, with its output. Return None for other texts."""
-    found = _SHELL.match(text.strip())
-    return (found[1].strip(), (found[2] or "").strip()) if found else None
+    command = _SHELL.match(text.strip())
+    return (command[1].strip(), (command[2] or "").strip()) if command else None
 
 
 _HEADER = re.compile(
@@ -174,8 +174,8 @@ def command_output(payload: Record) -> ToolOutput:
     printed = [string(payload.get("stdout")), string(payload.get("stderr"))]
     code = payload.get("exit_code")
     body = string(payload.get("aggregated_output")) or "\n".join(filter(None, printed))
-    shown = f"$ {command_line(payload.get('command'))}\n{body}"
-    return _with_code(shown, code, code not in (None, 0) or payload.get("status") in ("failed", "declined"))
+    output = f"$ {command_line(payload.get('command'))}\n{body}"
+    return _with_code(output, code, code not in (None, 0) or payload.get("status") in ("failed", "declined"))
 
 
 def mcp_output(payload: Record) -> ToolOutput:
@@ -239,12 +239,12 @@ def _block_text(block: Record) -> str:
 def _details(output: object) -> Record:
     if isinstance(output, str) and output.startswith('{"'):
         try:
-            found = mapping(orjson.loads(output))
+            result = mapping(orjson.loads(output))
         except orjson.JSONDecodeError:
             return {}
-        return found if "output" in found and "metadata" in found else {}
-    found = mapping(output)
-    return found if "content" in found or "output" in found else {}
+        return result if "output" in result and "metadata" in result else {}
+    result = mapping(output)
+    return result if "content" in result or "output" in result else {}
 
 
 def _with_code(body: str, code: object, failed: bool) -> ToolOutput:
@@ -256,9 +256,9 @@ _COMPACTED, _HISTORY = b'"type":"compacted"', b',"replacement_history":'
 _KIND_WITHIN = 200
 
 
-def headers(found: Iterable[Record]) -> Iterator[Record]:
+def headers(records: Iterable[Record]) -> Iterator[Record]:
     """Yield the session headers among records, without the outer object that newer versions of Codex add."""
-    for record in found:
+    for record in records:
         if record.get("type") == "session_meta":
             yield mapping(record.get("payload"))
         elif "type" not in record and "instructions" in record:
@@ -494,10 +494,10 @@ class CodexReader(RecordReader):
         words = without_picture_tags(text)
         if self._copies.take(words, record_type="event" if record_type == "item" else "item"):
             return SkipReason.REPEATED
-        shown = "\n".join(filter(None, (request(text), pictures)))
-        if not shown:
+        request_text = "\n".join(filter(None, (request(text), pictures)))
+        if not request_text:
             return SkipReason.EMPTY
-        events = self._open(shown, stamp)
+        events = self._open(request_text, stamp)
         self._copies.add(words, record_type=record_type)
         return events
 
@@ -569,8 +569,8 @@ class CodexReader(RecordReader):
     def _output(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         name = string(payload.get("call_id"))
         call = self._calls.waiting.get(name, UNKNOWN_CALL)
-        found = ToolOutput(tool_search_results(payload)) if "tools" in payload else output_of(payload.get("output"))
-        turn = self._result(stamp, name, call, found)
+        output = ToolOutput(tool_search_results(payload)) if "tools" in payload else output_of(payload.get("output"))
+        turn = self._result(stamp, name, call, output)
         if call.writes:
             # The event contains the list of changed files.
             return self._event(name, [turn])
@@ -585,9 +585,9 @@ class CodexReader(RecordReader):
         tool = f"mcp__{string(invocation.get('server'))}__{string(invocation.get('tool'))}"
         return self._tool_event(payload, stamp, tool, mcp_output(payload))
 
-    def _tool_event(self, payload: Record, stamp: RecordStamp, tool: str, found: ToolOutput) -> RecordEvents:
+    def _tool_event(self, payload: Record, stamp: RecordStamp, tool: str, output: ToolOutput) -> RecordEvents:
         name = call_id(payload)
-        return self._event(name, [self._result(stamp, name, ToolCall(tool, ""), found)])
+        return self._event(name, [self._result(stamp, name, ToolCall(tool, ""), output)])
 
     def _patch_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         name, changes = call_id(payload), mapping(payload.get("changes"))
@@ -603,8 +603,8 @@ class CodexReader(RecordReader):
         call = ToolCall("web_search", "")
         return [self._result(stamp, call_id(payload), call, ToolOutput(text))] if text else SkipReason.REPEATED
 
-    def _result(self, stamp: RecordStamp, name: str, call: ToolCall, found: ToolOutput) -> Turn:
-        return self._calls.result_of(call, stamp, name, found.text, failed=found.failed)
+    def _result(self, stamp: RecordStamp, name: str, call: ToolCall, output: ToolOutput) -> Turn:
+        return self._calls.result_of(call, stamp, name, output.text, failed=output.failed)
 
 
 def _key(kind: str, text: str) -> str:

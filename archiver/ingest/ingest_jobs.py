@@ -72,7 +72,7 @@ class JobPlanner:
 
         Omitted transcripts are counted in `report`. An unchanged transcript costs one `stat` call.
         """
-        known = self._store.sources.by_path()
+        sources = self._store.sources.by_path()
         changed: list[tuple[Stat, Transcript]] = []
         for transcript in transcripts:
             report.seen += 1
@@ -81,43 +81,43 @@ class JobPlanner:
             except OSError as error:
                 report.problems.append(SourceUnreadable(transcript.path, error.strerror or str(error)))
                 continue
-            if self._is_changed(transcript.path, stat, known.get(transcript.path)):
+            if self._is_changed(transcript.path, stat, sources.get(transcript.path)):
                 changed.append((stat, transcript))
         changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
-        found = [self._job(each, stat.size, known.get(each.path), report) for stat, each in changed]
-        return [job for job in found if job is not None]
+        jobs = [self._job(transcript, stat.size, sources.get(transcript.path), report) for stat, transcript in changed]
+        return [job for job in jobs if job is not None]
 
-    def _is_changed(self, path: Path, stat: Stat, known: Source | None) -> bool:
-        if known is not None:
-            return not self._raw.is_unchanged(known, stat)
+    def _is_changed(self, path: Path, stat: Stat, source: Source | None) -> bool:
+        if source is not None:
+            return not self._raw.is_unchanged(source, stat)
         erased = self._deleted and self._store.tombstones.is_erased_file(
             self._deleted.file(path), stat.mtime, stat.size
         )
         return not erased
 
-    def _job(self, transcript: Transcript, size: int, known: Source | None, report: IngestReport) -> IngestJob | None:
+    def _job(self, transcript: Transcript, size: int, source: Source | None, report: IngestReport) -> IngestJob | None:
         path = transcript.path
-        continued = known if known is not None and self._raw.is_continued(known) else None
+        continued = source if source is not None and self._raw.is_continued(source) else None
         try:
-            found = by_agent(continued.agent) if continued else transcript.recognise()
-            excluded = found is not None and self._is_excluded(transcript, found)
+            transcript_format = by_agent(continued.agent) if continued else transcript.recognise()
+            excluded = transcript_format is not None and self._is_excluded(transcript, transcript_format)
         except OSError as error:
             report.problems.append(unreadable(path, error))
             return None
-        if found is None or excluded:
+        if transcript_format is None or excluded:
             report.excluded += excluded
             report.foreign += not excluded
             reason = "excluded by config.toml" if excluded else "not a transcript of a supported agent"
             report.omitted.append(OmittedFile(path, reason))
             return None
         if continued is not None:
-            return IngestJob(path, found, continued.archived, size, continued=continued)
-        if known is not None and self._keeps_everything(known, found, path):
-            return IngestJob(path, found, known.archived, size, continued=known, rewritten=True)
-        wanted = self._redactor.redact_name(transcript.archived(found))
-        archived = self._raw.free_name(wanted, self.names, path)
+            return IngestJob(path, transcript_format, continued.archived, size, continued=continued)
+        if source is not None and self._keeps_everything(source, transcript_format, path):
+            return IngestJob(path, transcript_format, source.archived, size, continued=source, rewritten=True)
+        name = self._redactor.redact_name(transcript.archived(transcript_format))
+        archived = self._raw.free_name(name, self.names, path)
         self.names.add(archived)
-        return IngestJob(path, found, archived, size, replaced=known)
+        return IngestJob(path, transcript_format, archived, size, replaced=source)
 
     def _is_excluded(self, transcript: Transcript, transcript_format: TranscriptFormat) -> bool:
         """Return whether the settings exclude the transcript's folder or the working folder in its first lines."""
@@ -148,8 +148,8 @@ def loses_nothing(transcript_format: TranscriptFormat, session: Session, before:
     return all(any(_continues(new, old) for new in later) for old in _turns(transcript_format, session, before))
 
 
-def _turns(known: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
-    events = known.reader(session, shorten=False).read(lines.split(file))
+def _turns(transcript_format: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
+    events = transcript_format.reader(session, shorten=False).read(lines.split(file))
     return (event for event in events if isinstance(event, Turn))
 
 
@@ -203,8 +203,8 @@ class ContainerExtractor:
             OSError: The copy cannot be written.
         """
         source = self._store.sources.at(session.path)
-        wanted = f"{transcript_format.agent}/{session.archive_name}"
-        archived = source.archived if source is not None else self._new_name(wanted)
+        name = f"{transcript_format.agent}/{session.archive_name}"
+        archived = source.archived if source is not None else self._new_name(name)
         copy = Copy(self._root, archived)
         if source is not None and source.inode == session.fingerprint and copy.size() >= source.size:
             return None
@@ -222,9 +222,9 @@ class ContainerExtractor:
         job = IngestJob(session.path, transcript_format, archived, updated.size, source, rewritten=not updated.appended)
         return job, Copied(stat, b"", b"", updated.sums)
 
-    def _new_name(self, wanted: str) -> str:
+    def _new_name(self, preferred: str) -> str:
         """Return an unused copy name without secrets, and reserve the name."""
-        name = self._redactor.redact_name(wanted)
+        name = self._redactor.redact_name(preferred)
         path, number = PurePosixPath(name), 1
         while name in self._names:
             number += 1
@@ -266,7 +266,9 @@ def update_copy(
     if fresh:
         before_write()
     # Two messages may have the same ID. A line that is still current is not an earlier version of another line.
-    earlier = {name: place for name, (place, digest) in before.messages.items() if name and digest not in current}
+    earlier = {
+        name: byte_range for name, (byte_range, digest) in before.messages.items() if name and digest not in current
+    }
     changed = {earlier[name]: line for line in fresh if (name := _message_id(line)) in earlier}
     # Only append to a damaged copy. A rewrite would store the damage as valid content.
     replaced = _replaceable(copy, transcript_format, changed) if changed and _is_intact(copy, source) else {}
@@ -289,18 +291,18 @@ def _is_intact(copy: Copy, source: Source | None) -> bool:
 
 
 def _lines_of(copy: Copy) -> _CopyLines:
-    found = _CopyLines()
+    copy_lines = _CopyLines()
     try:
         with copy.open() as file:
             for line in file:
                 if line.endswith(b"\n"):
                     digest = _digest(line)
-                    found.digests.add(digest)
-                    found.messages[_message_id(line)] = (found.end, found.end + len(line)), digest
-                    found.end += len(line)
+                    copy_lines.digests.add(digest)
+                    copy_lines.messages[_message_id(line)] = (copy_lines.end, copy_lines.end + len(line)), digest
+                    copy_lines.end += len(line)
     except FileNotFoundError:
         pass
-    return found
+    return copy_lines
 
 
 def _replaceable(
@@ -308,13 +310,13 @@ def _replaceable(
 ) -> dict[_ByteRange, bytes]:
     """Return the new versions that contain the whole earlier version of their line, by the byte range of that line."""
     session = Session(transcript_format.agent, "")
-    found: dict[_ByteRange, bytes] = {}
+    newer: dict[_ByteRange, bytes] = {}
     with copy.open() as file:
         for (start, end), line in changed.items():
             file.seek(start)
             if loses_nothing(transcript_format, session, io.BytesIO(file.read(end - start)), io.BytesIO(line)):
-                found[start, end] = line
-    return found
+                newer[start, end] = line
+    return newer
 
 
 def _append(copy: Copy, before: _CopyLines, added: Iterable[bytes], source: Source | None) -> tuple[int, bytes]:
@@ -356,8 +358,8 @@ def _copy_until(source: BinaryIO, end: int, target: BinaryIO) -> None:
 
 def _message_id(line: bytes) -> bytes:
     """Return the message ID of a line, as JSON, or empty bytes if the line has no ID."""
-    found = _ID.match(line)
-    return found[1] if found else b""
+    match = _ID.match(line)
+    return match[1] if match else b""
 
 
 def _digest(line: bytes) -> bytes:

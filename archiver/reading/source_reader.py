@@ -174,8 +174,10 @@ class SourceReader:
         if earlier or copies.lines:
             lines = self.records
             self.parsed = self._parse(file, self.parsed.start, earlier, copies.lines)
-            known = {Repetition(*place, lines[record]) for record, place in earlier.items()}
-            self.repetitions = sorted(each for each in known.union(copies.earlier) if each.first != self.source.id)
+            repetitions = {Repetition(*place, lines[record]) for record, place in earlier.items()}
+            self.repetitions = sorted(
+                repetition for repetition in repetitions.union(copies.earlier) if repetition.first != self.source.id
+            )
         calls_before = partial(self._store.exchanges.calls_before, self.source.id, self.parsed.start.line)
         self.parsed.exchanges = link_late_results(self.parsed.exchanges, calls_before)
         self._drop_deleted(deleted)
@@ -237,26 +239,28 @@ class SourceReader:
         new = copies.keys() - deleted
         if new:
             records = [(suppression.record(record), line) for record, line in self.records.items()]
-            hashes = [(each, line.number) for line in split(file) for each in suppression.hashes([path], line)]
+            hashes = [
+                (tombstone, line.number) for line in split(file) for tombstone in suppression.hashes([path], line)
+            ]
             self.tombstones = {(copies[line], each) for each, line in (*records, *hashes) if line in new}
         return deleted | copies.keys()
 
     def _drop_deleted(self, lines: Collection[int]) -> None:
         """Remove the lines that the user deleted: these lines, and the lines of deleted records."""
-        found, suppression = self.parsed, self._filters.suppression
+        parsed, suppression = self.parsed, self._filters.suppression
         if not suppression:
             return
-        gone = {*lines, *suppression.records(found.records)}
+        gone = {*lines, *suppression.records(parsed.records)}
         self.has_deleted = bool(gone)
-        for place in range(self.lines):
-            if found.start.line + place in gone:
-                found.outcomes[place] = DELETED
-        found.exchanges = _without(found.exchanges, gone)
+        for index in range(self.lines):
+            if parsed.start.line + index in gone:
+                parsed.outcomes[index] = DELETED
+        parsed.exchanges = _without(parsed.exchanges, gone)
         # Every line of a fork contains the ID of the parent session. The ID also applies to the remaining lines.
-        found.notes = [note for note in found.notes if note.line not in gone or note.fact is Fact.PARENT]
+        parsed.notes = [note for note in parsed.notes if note.line not in gone or note.fact is Fact.PARENT]
         # Records that undo can restore keep their owner.
-        erased = suppression.records(found.records, erased=True)
-        found.records = {record: line for record, line in found.records.items() if line not in erased}
+        erased = suppression.records(parsed.records, erased=True)
+        parsed.records = {record: line for record, line in parsed.records.items() if line not in erased}
 
     def _exclude(self) -> None:
         """Remove Palaver's own output, and content that the user excluded."""
@@ -269,15 +273,15 @@ class SourceReader:
 
     def _copies(self, places: Mapping[str, SourceLine], deleted: Collection[int]) -> Copies:
         """Return the lines that this file and related files share by content."""
-        found, session = self.parsed, self.session
+        parsed, session = self.parsed, self.session
         sharing = {source for source, _ in places.values()} - {self.source.id}
-        gone = {*deleted, *(self._filters.suppression.records(found.records) if self._filters.suppression else ())}
-        exchanges = _without(found.exchanges, gone) if gone else found.exchanges
+        gone = {*deleted, *(self._filters.suppression.records(parsed.records) if self._filters.suppression else ())}
+        exchanges = _without(parsed.exchanges, gone) if gone else parsed.exchanges
         began = start_of(exchanges) if self.is_whole else None
         lineage = Lineage(self._store, session, self.source, sharing, began)
         if not lineage:
             return Copies()
-        stored = replace(found, exchanges=[*exchanges], outcomes=[*found.outcomes])
+        stored = replace(parsed, exchanges=[*exchanges], outcomes=[*parsed.outcomes])
         self._clean(stored)
         return lineage.copies(stored.exchanges, whole=self.is_whole)
 
@@ -382,13 +386,13 @@ class SourceReader:
 
         Set its resume point to the start of the last exchange, because this exchange may still grow.
         """
-        source, found, start = self.source, self.parsed, self.parsed.start
+        source, parsed, start = self.source, self.parsed, self.parsed.start
         source.lines = start.line - 1 + self.lines
-        source.coverage = dict(Counter(start.coverage) + Counter(found.outcomes))
-        source.parsed, source.pending = found.end, found.pending
+        source.coverage = dict(Counter(start.coverage) + Counter(parsed.outcomes))
+        source.parsed, source.pending = parsed.end, parsed.pending
         if self.exchanges:
             last = self.exchanges[-1]
-            before = Counter(start.coverage) + Counter(found.outcomes[: last.span.start_line - start.line])
+            before = Counter(start.coverage) + Counter(parsed.outcomes[: last.span.start_line - start.line])
             sets_title = last.ordinal == self._title_exchange
             source.resume = ResumePoint(
                 last.span.start_line, last.span.start_byte, last.ordinal, dict(before), sets_title
@@ -405,10 +409,10 @@ class SourceReader:
         if self.tombstones:
             self._store.tombstones.extend(self.tombstones)
         if self.moved:
-            self._store.sources.remove_records((each.first, each.line) for each in self.moved)
+            self._store.sources.remove_records((line.first, line.line) for line in self.moved)
         self._store.sources.add_records(number_of_source, self.records)
         moved = self._store.exchanges.replace(number, number_of_source, self.first, self.exchanges, self.moved)
-        if not self.first or all(each.ended != self.session.ended for each in self.exchanges):
+        if not self.first or all(exchange.ended != self.session.ended for exchange in self.exchanges):
             # The first or the last exchange may have disappeared, for example because a prompt was withdrawn.
             self._store.sessions.update_dates(number)
         if before is not None and before != number:
@@ -453,9 +457,9 @@ def stored_session(store: Store, session: Session) -> Session:
     """
     number = store.sessions.find(session.agent, session.native_id, session.scope)
     if number is not None:
-        known = store.sessions.load(number)
-        known.cwd = known.cwd or session.cwd
-        session = known
+        stored = store.sessions.load(number)
+        stored.cwd = stored.cwd or session.cwd
+        session = stored
     return with_parent_mark(store, session)
 
 
@@ -472,7 +476,10 @@ def _times(exchanges: Iterable[Exchange]) -> list[Milliseconds]:
 
 def _without(exchanges: Iterable[Exchange], lines: Collection[int]) -> list[Exchange]:
     """Return the exchanges without the turns on these lines, and without the exchanges that lose all turns."""
-    kept = (replace(each, turns=tuple(turn for turn in each.turns if turn.line not in lines)) for each in exchanges)
+    kept = (
+        replace(exchange, turns=tuple(turn for turn in exchange.turns if turn.line not in lines))
+        for exchange in exchanges
+    )
     return [each for each in kept if each.turns]
 
 
