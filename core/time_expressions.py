@@ -176,10 +176,10 @@ def _weekday(match: re.Match[str], today: date) -> DateRange:
     return _single_day(today - timedelta(days=7 if match["last"] and not back else back))
 
 
-def _this_or_last(match: re.Match[str], today: date) -> DateRange:
+def _this_or_last(words: re.Match[str], today: date) -> DateRange:
     """Return the whole current or previous week, month, quarter or year. The end may be in the future."""
-    back = int(match[1] != "this")
-    match match[2]:
+    back = int(words[1] != "this")
+    match words[2]:
         case "week":
             monday = today - timedelta(days=today.weekday() + 7 * back)
             return DateRange(monday, monday + timedelta(days=6))

@@ -409,7 +409,7 @@ class SourceReader:
         if self.tombstones:
             self._store.tombstones.extend(self.tombstones)
         if self.moved:
-            self._store.sources.remove_records((line.first, line.line) for line in self.moved)
+            self._store.sources.remove_records((repeated.first, repeated.line) for repeated in self.moved)
         self._store.sources.add_records(number_of_source, self.records)
         moved = self._store.exchanges.replace(number, number_of_source, self.first, self.exchanges, self.moved)
         if not self.first or all(exchange.ended != self.session.ended for exchange in self.exchanges):
