@@ -1,17 +1,30 @@
-"""Events are grouped into exchanges that begin with a prompt, and resumed reading yields the same exchanges."""
+"""Tests of `exchanges.py`."""
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
+import orjson
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.archiver.formats.claude_code import ClaudeCode
 from palaver.archiver.lines import split
-from palaver.archiver.reading.exchanges import group_exchanges, mark_rewound
-from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped
+from palaver.archiver.reading.exchanges import (
+    TextChange,
+    changes_in,
+    group_exchanges,
+    link_late_results,
+    mark_rewound,
+    written_lines,
+)
+from palaver.core.conversation import Exchange, Kind, Note, Session, SessionKind, Skipped, Span, Speaker, Turn
 
 from ..formats.claude_code.claude_lines import SESSION, assistant, jsonl, queue, result, text, tool, user
+from ..history import History, talk
+
+# Events are grouped into exchanges that begin with a prompt, and resumed reading yields the same exchanges.
 
 
 def pieces(data: bytes, *, line: int = 1, byte: int = 0, ordinal: int = 0) -> list[Exchange | Note | Skipped]:
@@ -243,3 +256,169 @@ def test_calls_with_the_same_id_are_distinct() -> None:
     (only,) = grouped(user("go"), first, result("a", id="call_0"), second, result("b", id="call_0"))
 
     assert [turn.call for turn in only.turns[1:]] == ["call_0", "call_0", "call_0#2", "call_0#2"]
+
+
+# Results that are recorded after the next prompt of the user.
+
+
+CALL = Turn(2, Speaker.ASSISTANT, Kind.CALL, "Agent: limits", tool="Agent", call="c1")
+RESULT = Turn(4, Speaker.TOOL, Kind.RESULT, "40 a minute", call="c1")
+
+
+def of(*turns: Turn) -> Exchange:
+    return Exchange(0, Span(1, 9, 0, 9), turns, None, None)
+
+
+def tools(exchanges: Sequence[Exchange]) -> list[str]:
+    return [turn.tool for exchange in exchanges for turn in exchange.turns]
+
+
+def test_a_late_result_gets_the_tool_of_its_call() -> None:
+    """The call can be in an earlier exchange of the same reading, or stored by an earlier run."""
+    assert tools(link_late_results([of(CALL), of(RESULT)], lambda _: {})) == ["Agent", "Agent"]
+    assert tools(link_late_results([of(RESULT)], lambda wanted: {"c1": CALL} if wanted == {"c1"} else {})) == ["Agent"]
+
+
+def test_a_result_without_a_call_stays_as_it_is() -> None:
+    """A call that is unknown, or that follows the result, does not give the result a tool."""
+    assert tools(link_late_results([of(RESULT), of(CALL)], lambda _: {})) == ["", "Agent"]
+
+
+def test_a_result_in_a_later_run_gets_its_tool(history: History) -> None:
+    """The call was stored by an earlier run, and only the last exchange is read again."""
+    history.write([*talk("one"), assistant(tool("Agent", {"prompt": "x"}, id="toolu_9"), id="m"), *talk("two")])
+    history.ingest()
+    history.append([result("done", id="toolu_9"), *talk("three")])
+    history.ingest()
+
+    assert history.prompts() == ["one?", "two?", "three?"]
+    assert [turn.tool for stored in history.stored() for turn in stored.exchange.turns if turn.call] == ["Agent"] * 2
+
+
+# Tests of the changes in the tool calls of each agent.
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-one\n+two\n*** Add File: b.py\n+three\n*** End Patch"
+PATCHED = [TextChange("a.py", "", "@@\n-one\n+two", signed=True), TextChange("b.py", "", "+three", signed=True)]
+
+
+def claude(name: str, arguments: Any, call: str = "call-1") -> dict[str, Any]:
+    return {"message": {"content": [{"type": "tool_use", "id": call, "name": name, "input": arguments}]}}
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (
+            claude("Edit", {"file_path": "a.py", "old_string": "one", "new_string": "two"}),
+            [TextChange("a.py", "one", "two")],
+        ),
+        (
+            claude("MultiEdit", {"file_path": "a.py", "edits": [{"old_string": "1", "new_string": "2"}] * 2}),
+            [TextChange("a.py", "1", "2")] * 2,
+        ),
+        (claude("Write", {"file_path": "a.py", "content": "two"}), [TextChange("a.py", "", "two")]),
+        (claude("Bash", {"command": "ls"}), []),
+        ({"payload": {"call_id": "call-1", "name": "apply_patch", "input": PATCH}}, PATCHED),
+        ({"payload": {"call_id": "call-1", "arguments": orjson.dumps({"input": PATCH}).decode()}}, PATCHED),
+        ({"payload": {"call_id": "call-1", "arguments": {"command": ["apply_patch", PATCH]}}}, PATCHED),
+        (
+            {"toolCalls": [{"id": "call-1", "args": {"file_path": "a.py", "old_string": "1", "new_string": "2"}}]},
+            [TextChange("a.py", "1", "2")],
+        ),
+        (
+            {"parts": [{"callID": "call-1", "state": {"input": {"path": "a.py", "oldString": "1", "newString": "2"}}}]},
+            [TextChange("a.py", "1", "2")],
+        ),
+    ],
+)
+def test_each_agent_records_changes(record: Any, expected: list[TextChange]) -> None:
+    assert changes_in(orjson.dumps(record), "call-1") == expected
+
+
+def test_other_calls_on_the_line_do_not_count() -> None:
+    first = claude("Write", {"file_path": "a.py", "content": "1"}, "call-1")
+    second = claude("Write", {"file_path": "b.py", "content": "2"}, "call-2")
+    first["message"]["content"] += second["message"]["content"]
+
+    assert changes_in(orjson.dumps(first), "call-2") == [TextChange("b.py", "", "2")]
+
+
+def test_a_number_after_a_repeated_id_is_ignored() -> None:
+    record = claude("Write", {"file_path": "a.py", "content": "1"}, "call_0")
+
+    assert changes_in(orjson.dumps(record), "call_0#2") == [TextChange("a.py", "", "1")]
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[1]", b'{"id":"call-1","input":"{"}', b'{"id":"call-1","input":null}'])
+def test_damaged_records_have_no_changes(line: bytes) -> None:
+    assert changes_in(line, "call-1") == []
+
+
+# The lines that an agent wrote to a file are found in raw transcript lines.
+
+
+PATH = "/home/demo/shop/price.py"
+RECORDED_EDITS_PATCH = (
+    "*** Begin Patch\n*** Update File: other.py\n+not mine\n*** Update File: price.py\n@@\n-old = 1\n+new = 2\n kept\n"
+    "*** Add File: more.py\n+nor this\n*** End Patch"
+)
+
+
+def lines(path: str = PATH, **record: Any) -> set[str]:
+    """Return the lines that a record wrote to a file."""
+    return set(written_lines(orjson.dumps(record), path))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"file_path": PATH, "old_string": "old = 1\nkept", "new_string": "new = 2\nkept"},
+        {"path": PATH, "old_str": "old = 1\nkept", "new_str": "new = 2\nkept"},
+        {"filePath": PATH, "oldString": "kept", "newString": "  new = 2\n"},
+        {"path": PATH, "file_text": "new = 2\n"},
+        {"file_path": PATH, "content": "new = 2"},
+        {"path": PATH, "edits": [{"oldText": "old = 1", "newText": "new = 2"}]},
+        {"notebook_path": PATH, "new_source": "new = 2"},
+        {"file_path": PATH, "edits": [{"old_string": "x", "new_string": "new = 2"}, "odd", None]},
+    ],
+)
+def test_edits_of_every_agent_are_found(arguments: dict[str, Any]) -> None:
+    """Added lines are found in edits of every agent, even if the arguments are JSON inside a string."""
+    block = {"type": "tool_use", "name": "Edit", "input": arguments}
+
+    assert lines(message={"content": [block]}) == {"new = 2"}
+    assert lines(payload={"arguments": orjson.dumps(arguments).decode()}) == {"new = 2"}
+    assert lines("/home/demo/shop/other.py", message={"content": [block]}) == set()
+
+
+def test_a_diff_in_the_result_is_preferred() -> None:
+    """A diff in the result takes precedence over the call, because it has whole lines and the earlier content."""
+    call = orjson.dumps({"input": {"file_path": PATH, "old_string": "1.19", "new_string": "RATE"}})
+    hunk = {"lines": [" def price(net):", "-    return net * 1.19", "+    return net * RATE"]}
+    result = orjson.dumps({"toolUseResult": {"filePath": PATH, "newString": "RATE", "structuredPatch": [hunk, 1]}})
+    elsewhere = orjson.dumps({"toolUseResult": {"filePath": "/other", "structuredPatch": [hunk]}})
+
+    assert written_lines(call, PATH, result) == {"return net * RATE"}
+    assert written_lines(call, PATH, elsewhere) == written_lines(call, PATH, b"torn") == {"RATE"}
+
+
+def test_a_patch_is_divided_by_file() -> None:
+    """The lines of a patch belong to the file in the header above them."""
+    assert lines("price.py", payload={"input": RECORDED_EDITS_PATCH}) == {"new = 2"}
+    assert lines("more.py", payload={"arguments": orjson.dumps({"patch": RECORDED_EDITS_PATCH}).decode()}) == {
+        "nor this"
+    }
+
+
+@pytest.mark.parametrize("line", [b"", b"torn {", b"[]", b"null", b'"*** Begin Patch"', b"[" * 300 + b"]" * 300])
+def test_other_lines_have_no_edits(line: bytes) -> None:
+    """A line without an edit yields no written lines and no error."""
+    assert written_lines(line, PATH) == frozenset()
+
+
+def test_unescaped_line_feeds_do_not_hide_an_edit() -> None:
+    """A record whose line feeds are not escaped is read like any other."""
+    record = orjson.dumps({"input": {"path": PATH, "file_text": "new = 2\nmore = 3"}})
+
+    assert written_lines(record.replace(b"\\n", b"\n"), PATH) == {"new = 2", "more = 3"}

@@ -1,11 +1,63 @@
-"""Tests of core/resources.py."""
+"""Tests of `runtime.py`."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from palaver.core.runtime import replacing, sync, sync_path, with_checksum, without_checksum
+from palaver.core.runtime import (
+    Closing,
+    Progress,
+    Reporter,
+    replacing,
+    silent,
+    sync,
+    sync_path,
+    with_checksum,
+    without_checksum,
+)
+
+# Tests of core/resources.py: a resource in a `with` block is closed at the end of the block.
+
+
+class Resource(Closing):
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_resource_is_closed_once_at_the_end() -> None:
+    """The resource is open inside the block, and is closed exactly once at its end."""
+    with Resource() as resource:
+        assert resource.closed == 0
+
+    assert resource.closed == 1
+
+
+def test_resource_is_closed_after_an_error() -> None:
+    """If the block raises an error, the resource is closed and the error is raised."""
+    resource = Resource()
+    with pytest.raises(ValueError, match="broken"), resource:
+        raise ValueError("broken")
+
+    assert resource.closed == 1
+
+
+# Tests of core/runtime.py.
+
+
+def test_silent_fits_both_callback_types() -> None:
+    """`silent` can be called as `Progress` and as `Reporter`."""
+    progress: Progress = silent
+    reporter: Reporter = silent
+
+    progress(1, 2)
+    reporter("Archiving", 1, 2)
+
+
+# Tests of core/resources.py.
 
 
 def test_buffered_bytes_are_synced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
