@@ -28,7 +28,7 @@ from ..core.conversation import Session, now
 from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.memory import MemoryFilter
-from ..core.reports import Report
+from ..core.reports import IngestReport, Report
 from ..core.runtime import Closing, Progress, Reporter, never, silent
 from ..search.index.generation import Draft, Generations
 from ..search.index.indexer import Indexer
@@ -186,8 +186,8 @@ class Pipeline(Closing):
     ) -> Report:
         """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
-        Each line is read into the raw archive, parsed and stored. The stored exchanges are indexed as text. Then
-        observations are extracted from them, and both are indexed with their vectors.
+        `_archive` reads, parses and stores each line, and `_index` makes it searchable as text. `_extract` learns
+        observations from it and embeds both, and `_index` makes them searchable.
 
         Waits up to `patience` seconds for another ingest process. If another process is already observing and
         embedding, that process also handles these changes. `searchable` is called when the text is indexed, before
@@ -197,16 +197,7 @@ class Pipeline(Closing):
         archiving, learning = (self._store.leases.reporter(name, report) for name in (ARCHIVER, LEARNER))
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
-                problems = [*self._losses(), *self._finish_erasing(archiving)]
-                with closing(self._ingest.read(transcripts, partial(archiving, "Archiving"))) as copies:
-                    for copy in copies:
-                        parsed = self._ingest.parse(copy)
-                        if self._ingest.store(parsed):
-                            draft.follow()
-                result.ingested = self._ingest.report
-                reported = {problem.path for problem in result.ingested.problems}
-                result.ingested.problems[:0] = [problem for problem in problems if problem.path not in reported]
-                self._store.stages.note("archive", result.ingested.problems)
+                result.ingested = self._archive(transcripts, draft, archiving)
             outdated = self._generations.is_outdated
             self._index(draft)
             result.reindexed = outdated and not self._generations.is_outdated
@@ -214,8 +205,7 @@ class Pipeline(Closing):
         searchable(result)
         try:
             with self._store.leases.hold(LEARNER):
-                learned = learn(self._home, self._store, self._indexer, learning)
-                result.observed, result.embedded, result.model = learned.observed, learned.embedded, learned.model
+                self._extract(result, learning)
                 self._index()
         except LeaseHeld:
             result.elsewhere = True
@@ -225,6 +215,30 @@ class Pipeline(Closing):
         self._store.back_up()
         result.complete = time.monotonic() - start
         return result
+
+    def _archive(self, transcripts: Iterable[Transcript], draft: Draft, report: Reporter) -> IngestReport:
+        """Read, parse and store the changes in these transcripts. Index them in a draft of the first index."""
+        problems = [*self._losses(), *self._finish_erasing(report)]
+        ingest = self._ingest
+        with closing(ingest.read(transcripts, partial(report, "Archiving"))) as copies:
+            for copy in copies:
+                parsed = ingest.parse(copy)
+                if ingest.store(parsed):
+                    draft.add_changes()
+        reported = {problem.path for problem in ingest.report.problems}
+        ingest.report.problems[:0] = [problem for problem in problems if problem.path not in reported]
+        self._store.stages.note("archive", ingest.report.problems)
+        return ingest.report
+
+    def _extract(self, result: Report, report: Reporter) -> None:
+        """Extract observations from the stored exchanges, and embed both."""
+        learned = learn(self._home, self._store, self._indexer, report)
+        result.observed, result.embedded, result.model = learned.observed, learned.embedded, learned.model
+
+    def _index(self, draft: Draft | None = None) -> None:
+        """Publish an index with all stored changes. `draft` contains those of the first run."""
+        self._indexer.publish(draft)
+        self._store.stages.note("publish")
 
     def _losses(self) -> list[SourceUnreadable]:
         """Return an error for each kind of lost data.
@@ -256,11 +270,6 @@ class Pipeline(Closing):
             reason = f"deleted content could not be erased: {error}"
             problems.append(SourceUnreadable(self._home.archive, reason, hint=hint))
         return problems
-
-    def _index(self, draft: Draft | None = None) -> None:
-        """Publish an index with all stored changes. `draft` contains those of the first run."""
-        self._indexer.publish(draft)
-        self._store.stages.note("publish")
 
     def close(self) -> None:
         """Close the store."""
