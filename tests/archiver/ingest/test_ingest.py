@@ -349,9 +349,9 @@ class ArchiveWithHook(RawArchive):
         super().__init__(root)
         self._act = act
 
-    def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
+    def copy(self, path: Path, archived: str, continued: Source | None = None, *, rewrite: bool = False) -> Copied:
         self._act(path)
-        return super().copy(path, archived, known, rewrite=rewrite)
+        return super().copy(path, archived, continued, rewrite=rewrite)
 
 
 def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
@@ -370,8 +370,8 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
-        def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
-            copied = super().copy(path, archived, known, rewrite=rewrite)
+        def copy(self, path: Path, archived: str, continued: Source | None = None, *, rewrite: bool = False) -> Copied:
+            copied = super().copy(path, archived, continued, rewrite=rewrite)
             path.unlink()
             return copied
 
