@@ -22,7 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from ..core.errors import ConfigInvalid
 from ..core.home import Home
-from ..core.resources import sync
+from ..core.runtime import sync
 from .loopback_server import ADDRESS, VIEWER_PATH, App, Message, Receive, Send, listening, serve_app
 from .server import build, log_to_stderr
 from .toolset import ServedTools, ServerConfig

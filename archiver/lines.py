@@ -1,21 +1,36 @@
-"""Numbered lines of a transcript with their byte ranges, their JSON records, and functions that clip text.
+"""Files as numbered lines with their byte ranges, their JSON records, and functions that clip text.
 
 Only a line feed ends a line, so numbers and offsets agree with other tools. A record that contains unescaped line
 feeds is on several lines, which `split` joins. A JSON document that contains a conversation is converted to one
-record per line.
+record per line, and a file that an agent compressed with zstd is decompressed.
 """
 
 import io
 import json
+import logging
+import os
 import re
-from collections.abc import Iterator, Mapping
+import stat
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from hashlib import blake2b
 from itertools import islice
-from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
 import orjson
 
 from ..core.text import without_ansi
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 LINE_LIMIT = 32 * 1024 * 1024
 """Maximum bytes of a line. The content of a longer line is not read."""
@@ -119,8 +134,8 @@ def _continued(line: Line, following: Line | None, lines: Iterator[Line]) -> tup
 def _joined(parts: list[Line]) -> list[Line]:
     """Return these lines as one, or unchanged if they are no record."""
     data = b"\n".join(part.data for part in parts)
-    whole = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, line_count=len(parts))
-    return [whole] if isinstance(decode(data), list) else parts
+    joined = parts[0]._replace(data=data, end=parts[-1].end, complete=parts[-1].complete, line_count=len(parts))
+    return [joined] if isinstance(decode(data), list) else parts
 
 
 def _may_continue(data: bytes) -> bool:
@@ -165,8 +180,8 @@ def _single_lines(file: BinaryIO, start_byte: int, start_line: int, limit: int) 
         oversized = len(data) > limit and not complete
         end = start + len(data)
         if oversized:
-            rest, complete = _skip_line(file)
-            data, end = b"", end + rest
+            skipped, complete = _skip_line(file)
+            data, end = b"", end + skipped
         elif start == 0:
             data = data.removeprefix(_BOM)
         yield Line(number, start, end, data.removesuffix(b"\n").removesuffix(b"\r"), complete, oversized)
@@ -217,7 +232,7 @@ def head(file: BinaryIO) -> bytes:
 def head_records(head: bytes) -> Iterator[Record]:
     """Yield the readable records in the first lines of a file."""
     lines = islice((line for line in split(io.BytesIO(head)) if line.data.strip()), HEAD_LINES)
-    return (record for found in map(records, lines) if isinstance(found, list) for record in found)
+    return (record for on_line in map(records, lines) if isinstance(on_line, list) for record in on_line)
 
 
 def records(line: Line) -> list[Record] | Reason:
@@ -447,8 +462,8 @@ def _records(value: object) -> Iterator[object]:
         document = cast("dict[str, object]", value)
         lists = {name: each for name, each in document.items() if _contains_records(each)}
         yield {name: each for name, each in document.items() if name not in lists}
-        for each in lists.values():
-            yield from cast("list[object]", each)
+        for elements in lists.values():
+            yield from cast("list[object]", elements)
     else:
         yield value
 
@@ -460,3 +475,104 @@ def _contains_records(value: object) -> bool:
 def is_media_label(line: str) -> bool:
     """Return whether a line is a label of a picture or a file, such as `[image/png, 12 KB]`."""
     return _MEDIA_LABEL.fullmatch(line.strip()) is not None
+_LEVEL: Final = 19
+_FRAME_HEADER: Final = struct.Struct("<II")
+_SKIPPABLE: Final = 0x184D2A50
+"""Magic bytes of a skippable frame (RFC 8878, 3.1.2)."""
+_log = logging.getLogger(__name__)
+
+
+def compress_lines(lines: Iterable[bytes], target: BinaryIO, size: int) -> None:
+    """Compress lines into an empty file. Pad the file with a skippable frame to at least `size` bytes."""
+    with zstd.ZstdFile(target, "wb", level=_LEVEL) as packed:
+        packed.writelines(lines)
+    missing = size - target.tell()
+    if missing > 0:
+        padding = max(0, missing - _FRAME_HEADER.size)
+        target.write(_FRAME_HEADER.pack(_SKIPPABLE, padding) + bytes(padding))
+
+
+class DecompressedFile(io.RawIOBase):
+    """Decompressed content of a file. If the file is damaged, the content ends at the first unreadable byte."""
+
+    def __init__(self, packed: BinaryIO, path: Path) -> None:
+        self._packed, self._path = packed, path
+        self._plain = zstd.ZstdFile(packed)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read decompressed bytes into a buffer, and return the number of bytes."""
+        try:
+            return self._plain.readinto(buffer)
+        except (EOFError, zstd.ZstdError) as error:
+            _log.warning("%s is damaged after %d bytes: %s", os.fsencode(self._path), self._plain.tell(), error)
+            return 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to an offset in the decompressed content."""
+        try:
+            return self._plain.seek(offset, whence)
+        except (EOFError, zstd.ZstdError):
+            return self._plain.tell()
+
+    def tell(self) -> int:
+        """Return the current offset in the decompressed content."""
+        return self._plain.tell()
+
+    def close(self) -> None:
+        """Close this file and the compressed file."""
+        if not self.closed:
+            self._plain.close()
+            self._packed.close()
+        super().close()
+
+
+SUFFIX: Final = ".zst"
+DOCUMENT: Final = ".json"
+BUFFER: Final = 1 << 18
+"""Size of the read buffer in bytes. Python's default of 8 KiB more than doubles the time to split long lines."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file as a stream of lines. Raises `OSError`.
+
+    A file with the suffix `.zst` is decompressed, up to the first unreadable byte. A file with the suffix `.json` is
+    converted to one record per line.
+    """
+    return as_lines(path.open("rb", BUFFER), path)
+
+
+def as_lines(file: BinaryIO, path: Path) -> BinaryIO:
+    """Return a stream of lines for an open file, converted by the suffix of its path as in `opened`."""
+    if path.suffix == DOCUMENT:
+        return document_lines(file)
+    if path.suffix == SUFFIX:
+        return io.BufferedReader(DecompressedFile(file, path))
+    return file
+
+
+_BYTES_MAX: Final = 1 << 20
+"""Maximum bytes of a file to hash. Hashing a file of this size takes about 1 ms."""
+
+
+def content_hash(file: str, key: bytes) -> bytes | None:
+    """Return the keyed hash of the content of `file`, or None if the file is too large or cannot be read.
+
+    If the file does not exist, return empty bytes.
+    """
+    try:
+        state = Path(file).stat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _BYTES_MAX:
+            return None
+        return blake2b(Path(file).read_bytes(), key=key, digest_size=16).digest()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except (OSError, ValueError):
+        return None

@@ -30,7 +30,7 @@ from ..agents.toolset import find_toolset
 from ..archiver.redaction.redactor import Redactor
 from ..core.errors import ChangedMeanwhile, InvalidInput, PalaverError
 from ..core.home import Home
-from ..core.resources import replacing
+from ..core.runtime import replacing
 from ..observe.archive import Archive
 from ..templates.environment import NAME, launchd_agent, systemd_unit
 from ..templates.quote import clean, line

@@ -20,7 +20,7 @@ from ..core.errors import InvalidInput
 from ..core.home import Home
 from ..core.prices import Price, PriceList
 from ..core.reports import Estimate, dollars, many
-from ..core.resources import replacing
+from ..core.runtime import replacing
 from ..observe.archive import Archive
 from ..observe.llm.agent_command import NO_TOOLS, installed_agents, known_agents
 from ..observe.llm.ledger import Budget

@@ -13,9 +13,8 @@ from ..archiver.copies.restorer import SessionRestorer
 from ..archiver.formats.resume_commands import COMMANDS, ResumeCommand, shell_line
 from ..archiver.redaction import Redactor
 from ..core.errors import InvalidInput, PalaverError
-from ..core.handoff import Handoff
 from ..core.home import Home
-from ..core.reports import many
+from ..core.reports import Handoff, many
 from ..observe.session_handoff import HandoffWriter
 from ..search.archive_search import ArchiveSearch
 from ..templates.quote import line

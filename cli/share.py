@@ -11,7 +11,7 @@ from ..archiver.store.session_list import SessionFilter
 from ..core.conversation import show_day
 from ..core.errors import InvalidInput, PalaverError
 from ..core.reports import size
-from ..core.resources import replacing
+from ..core.runtime import replacing
 from ..core.shared_session import SharedCard, SharedSession, ShareOptions, VaultReport
 from ..observe.archive import Archive
 from ..observe.vault import Vault, VaultUpdate

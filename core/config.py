@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from .errors import ConfigInvalid
 from .hooks import HookEvent
-from .resources import replacing
+from .runtime import replacing
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
 _TABLE = re.compile(r"\s*\[\s*prices\s*\]")
@@ -159,8 +159,8 @@ def _without_settings(rows: Sequence[str], names: Collection[str]) -> Iterator[s
 
     setting: list[str] = []
     for row in rows:
-        found = _NAME.match(row)
-        if not setting and (found is None or found[1] not in names):
+        match = _NAME.match(row)
+        if not setting and (match is None or match[1] not in names):
             yield row
             continue
         setting.append(row)

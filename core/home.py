@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
-from .resources import sync
+from .runtime import sync
 from .text import nfc
 
 TOMBSTONE_FILE: Final = ".forgotten"

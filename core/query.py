@@ -489,27 +489,27 @@ def _limit(limit: object) -> int:
 
 def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return the distinct names in lower case. Raises `InvalidInput` for a name that is not in `known`."""
-    wanted = tuple(dict.fromkeys(name.strip().lower() for name in names))
+    chosen = tuple(dict.fromkeys(name.strip().lower() for name in names))
     allowed = [str(name) for name in known]
-    for name in wanted:
+    for name in chosen:
         if name not in allowed:
             raise InvalidInput(f"Unknown {label}: {name}", hint=f"Use one of: {', '.join(allowed)}.")
-    return wanted
+    return chosen
 
 
 def _concepts(query: object) -> tuple[str, ...]:
     if isinstance(query, str):
-        wanted = [query]
+        texts = [query]
     elif isinstance(query, list | tuple) and all(isinstance(concept, str) for concept in cast("list[object]", query)):
-        wanted = list(cast("list[str]", query))
-        if not 2 <= len(wanted) <= 5:
+        texts = list(cast("list[str]", query))
+        if not 2 <= len(texts) <= 5:
             raise ConceptCount
     else:
         raise QueryNotText
-    wanted = [checked_length(concept.strip()) for concept in wanted]
-    if any(len(concept) < 2 for concept in wanted):
+    texts = [checked_length(concept.strip()) for concept in texts]
+    if any(len(concept) < 2 for concept in texts):
         raise QueryTooShort
-    return tuple(wanted)
+    return tuple(texts)
 
 
 def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:

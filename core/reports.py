@@ -3,7 +3,8 @@
 The commands `up`, `archive`, `status`, `doctor`, `fsck`, `rebuild`, `observe` and `stats` print these reports. Costs
 are in billionths of a US dollar.
 
-An injection is text from the archive that a hook adds to the session of a coding agent.
+An injection is text from the archive that a hook adds to the session of a coding agent. A handoff is the brief with
+which another agent continues a session.
 """
 
 from enum import StrEnum
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .conversation import Milliseconds
 from .errors import ModelUnavailable, PalaverError, SourceUnreadable
@@ -549,3 +551,58 @@ class Stats(Struct, frozen=True):
     replies: dict[str, int] = field(default_factory=dict[str, int])
     reading: ReadingCosts = ReadingCosts()
     injections: list[InjectionTotal] = field(default_factory=list[InjectionTotal])
+
+
+HANDOFF_TOKENS = 2_000
+"""Maximum tokens of a brief."""
+
+
+class HandoffLine(Struct, frozen=True):
+    """Statement about a session. `source` is the ID of its observation or exchange, and its lines.
+
+    `quoted` is the origin of the text, such as `tool`, unless only the user and the agent wrote it.
+    """
+
+    text: str
+    source: str
+    quoted: str = ""
+
+
+class HandoffFile(Struct, frozen=True):
+    """File that a session changed, with its current content hash (SHA-256) and state: unchanged, changed or missing.
+
+    `path` is relative to the folder of the session if the file is inside it.
+
+    A file counts as changed if it was modified after the end of the session. `source` is the ID of the last exchange
+    that changed it.
+    """
+
+    path: str
+    state: str
+    source: str
+    sha256: str = ""
+
+
+class Handoff(Struct, frozen=True):
+    """Brief about a session for another agent. `omitted` counts lines that were left out because of the token limit."""
+
+    id: str
+    agent: str
+    title: str
+    project: str
+    folder: str
+    branch: str
+    ended: Milliseconds | None
+    goal: tuple[HandoffLine, ...] = ()
+    state: tuple[HandoffLine, ...] = ()
+    decisions: tuple[HandoffLine, ...] = ()
+    failed: tuple[HandoffLine, ...] = ()
+    open: tuple[HandoffLine, ...] = ()
+    files: tuple[HandoffFile, ...] = ()
+    omitted: int = 0
+
+    def shortened(self) -> "Handoff":
+        """Return the brief without the last line of its longest section, or itself if it has no line."""
+        sections = {name: getattr(self, name) for name in ("files", "state", "failed", "decisions", "open", "goal")}
+        name, lines = max(sections.items(), key=lambda section: len(section[1]))
+        return replace(self, **{name: lines[:-1]}, omitted=self.omitted + 1) if lines else self

@@ -636,20 +636,20 @@ def read_cost(costs: Sequence[TurnCost], *, single: bool) -> int:
 
     If `single` is true, the page shows a single line, whose text is not shortened.
     """
-    shown = _first(costs)
-    if not shown:
+    first_cost = _first(costs)
+    if not first_cost:
         return 0
-    limit = result_limit(sum(cost.kind == Kind.RESULT for cost in shown))
-    return min(round(_PAGE + sum(_cost_of(cost, None if single else limit) for cost in shown)), BUDGET)
+    limit = result_limit(sum(cost.kind == Kind.RESULT for cost in first_cost))
+    return min(round(_PAGE + sum(_cost_of(cost, None if single else limit) for cost in first_cost)), BUDGET)
 
 
 def _first(costs: Sequence[TurnCost]) -> Sequence[TurnCost]:
     """Return the first turns, as many as an excerpt contains. It contains at least one line."""
     spent = 0
-    for place, cost in enumerate(costs):
+    for index, cost in enumerate(costs):
         spent += cost.tokens
-        if spent > EXCERPT_BUDGET and place and cost.line != costs[place - 1].line:
-            return costs[:place]
+        if spent > EXCERPT_BUDGET and index and cost.line != costs[index - 1].line:
+            return costs[:index]
     return costs
 
 

@@ -46,8 +46,8 @@ def end_at_clause(text: str, end: int, least: int, lowest: int | None = None) ->
             clause that begins at or after `lowest`. None for no such attempt.
     """
     for starts, earliest in ((_clauses(text), least), (_starts(_PHRASE, text), least), (_clauses(text), lowest)):
-        if earliest is not None and (found := [start for start in starts if start >= earliest]):
-            return _without_loose_end(text[: found[-1]])
+        if earliest is not None and (usable := [start for start in starts if start >= earliest]):
+            return _without_loose_end(text[: usable[-1]])
     return _without_loose_end(text[:end])
 
 
@@ -78,7 +78,7 @@ def _clauses(text: str) -> list[int]:
 
 
 def _starts(pattern: re.Pattern[str], text: str) -> list[int]:
-    return [found.start() for found in pattern.finditer(text)]
+    return [match.start() for match in pattern.finditer(text)]
 
 
 def _without_loose_end(text: str) -> str:

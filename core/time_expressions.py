@@ -103,8 +103,8 @@ def date_range(text: str, today: date | None = None) -> DateRange:
     now = today or current_day()
     try:
         for form in _FORMS:
-            if found := re.fullmatch(form.pattern, expression, re.ASCII):
-                return form.meaning(found, now)
+            if match := re.fullmatch(form.pattern, expression, re.ASCII):
+                return form.meaning(match, now)
     except (ValueError, OverflowError):
         raise InvalidDate(text, hint=_HINT) from None
     raise InvalidDate(text, hint=next((hint for pattern, hint in _VAGUE if re.search(pattern, expression)), _HINT))
@@ -121,24 +121,24 @@ def extract(query: str, today: date | None = None) -> tuple[str, str, DateRange]
     unquoted = re.sub(_QUOTED, lambda quoted: "_" * len(quoted[0]), query)
     if re.search(_CODE, unquoted) or len(query.split()) > _MAX_WORDS:
         return None
-    found = list(_in_queries().finditer(unquoted))
-    if len(found) != 1 or _has_other_meaning(unquoted, found[0]):
+    matches = list(_in_queries().finditer(unquoted))
+    if len(matches) != 1 or _has_other_meaning(unquoted, matches[0]):
         return None
-    expression = " ".join(found[0][0].split())
-    before, after = query[: found[0].start()], re.sub(r"\A['’]s\b", "", query[found[0].end() :])
-    rest = (before.rstrip() if re.match(r"[?!.,)]", after) else before) + after
+    expression = " ".join(matches[0][0].split())
+    before, after = query[: matches[0].start()], re.sub(r"\A['’]s\b", "", query[matches[0].end() :])
+    remaining = (before.rstrip() if re.match(r"[?!.,)]", after) else before) + after
     try:
         days = _range_in_query(expression, today)
     except (InvalidDate, OverflowError):
         return None
-    if len(re.findall(r"[^\W\d_]+", rest)) < _MIN_WORDS:
+    if len(re.findall(r"[^\W\d_]+", remaining)) < _MIN_WORDS:
         return None
-    return " ".join(rest.split()), expression, days
+    return " ".join(remaining.split()), expression, days
 
 
-def _has_other_meaning(query: str, found: re.Match[str]) -> bool:
+def _has_other_meaning(query: str, match: re.Match[str]) -> bool:
     """Return whether adjacent words give a date another meaning, as in `due by friday` or `every monday`."""
-    before, after = query[: found.start()].lower().split(), query[found.end() :].lower().split()
+    before, after = query[: match.start()].lower().split(), query[match.end() :].lower().split()
     return not _OTHER_BEFORE.isdisjoint(before[-1:]) or not _OTHER_AFTER.isdisjoint(after[:1])
 
 
@@ -159,27 +159,27 @@ def _range_in_query(expression: str, today: date | None) -> DateRange:
     return days
 
 
-def _iso_date(found: re.Match[str], _today: date) -> DateRange:
-    year, month, day = found.groups()
+def _iso_date(match: re.Match[str], _today: date) -> DateRange:
+    year, month, day = match.groups()
     if day:
         return _single_day(date(int(year), int(month), int(day)))
     return _month(int(year), int(month)) if month else DateRange(date(int(year), 1, 1), date(int(year), 12, 31))
 
 
-def _named_day(found: re.Match[str], today: date) -> DateRange:
-    return _single_day(today - timedelta(days=("today", "yesterday", "day before yesterday").index(found[0])))
+def _named_day(match: re.Match[str], today: date) -> DateRange:
+    return _single_day(today - timedelta(days=("today", "yesterday", "day before yesterday").index(match[0])))
 
 
-def _weekday(found: re.Match[str], today: date) -> DateRange:
+def _weekday(match: re.Match[str], today: date) -> DateRange:
     """Return the latest day with this weekday. `last` excludes today."""
-    back = (today.weekday() - _index(WEEKDAYS, found["name"])) % 7
-    return _single_day(today - timedelta(days=7 if found["last"] and not back else back))
+    back = (today.weekday() - _index(WEEKDAYS, match["name"])) % 7
+    return _single_day(today - timedelta(days=7 if match["last"] and not back else back))
 
 
-def _this_or_last(found: re.Match[str], today: date) -> DateRange:
+def _this_or_last(words: re.Match[str], today: date) -> DateRange:
     """Return the whole current or previous week, month, quarter or year. The end may be in the future."""
-    back = int(found[1] != "this")
-    match found[2]:
+    back = int(words[1] != "this")
+    match words[2]:
         case "week":
             monday = today - timedelta(days=today.weekday() + 7 * back)
             return DateRange(monday, monday + timedelta(days=6))
@@ -193,12 +193,12 @@ def _this_or_last(found: re.Match[str], today: date) -> DateRange:
             return DateRange(date(today.year - back, 1, 1), date(today.year - back, 12, 31))
 
 
-def _ago(found: re.Match[str], today: date) -> DateRange:
-    return _single_day(_before(today, found[1], found[2]))
+def _ago(match: re.Match[str], today: date) -> DateRange:
+    return _single_day(_before(today, match[1], match[2]))
 
 
-def _past(found: re.Match[str], today: date) -> DateRange:
-    return DateRange(_before(today, found[1], found[2]), today)
+def _past(match: re.Match[str], today: date) -> DateRange:
+    return DateRange(_before(today, match[1], match[2]), today)
 
 
 def _weekend(_found: re.Match[str], today: date) -> DateRange:
@@ -207,39 +207,39 @@ def _weekend(_found: re.Match[str], today: date) -> DateRange:
     return DateRange(sunday - timedelta(days=1), sunday)
 
 
-def _named_quarter(found: re.Match[str], today: date) -> DateRange:
+def _named_quarter(match: re.Match[str], today: date) -> DateRange:
     """Return a quarter. Without a year, return the latest quarter with this number that has begun."""
-    number = int(found["number"] or found["last"])
-    year = int(found["first"] or found["year"] or today.year - (number * 3 - 2 > today.month))
+    number = int(match["number"] or match["last"])
+    year = int(match["first"] or match["year"] or today.year - (number * 3 - 2 > today.month))
     return _quarter(year, number)
 
 
-def _this_or_last_month(found: re.Match[str], today: date) -> DateRange:
+def _this_or_last_month(match: re.Match[str], today: date) -> DateRange:
     """Return the month with this name in the current year, or for `last` the latest complete month with this name."""
-    month = _index(_MONTHS, found["name"]) + 1
-    return _month(today.year - (found["which"] == "last" and month >= today.month), month)
+    month = _index(_MONTHS, match["name"]) + 1
+    return _month(today.year - (match["which"] == "last" and month >= today.month), month)
 
 
-def _named_month(found: re.Match[str], today: date) -> DateRange:
+def _named_month(match: re.Match[str], today: date) -> DateRange:
     """Return a month or a day of a month. Without a year, return the latest one that has begun.
 
     Raises:
         ValueError: The expression contains two days, or the day does not exist.
     """
-    if found["day"] and found["late"]:
-        raise ValueError(found[0])
-    month, day = _index(_MONTHS, found["name"]) + 1, int(found["day"] or found["late"] or 0)
-    year = int(found["year"] or today.year - (date(today.year, month, day or 1) > today))
+    if match["day"] and match["late"]:
+        raise ValueError(match[0])
+    month, day = _index(_MONTHS, match["name"]) + 1, int(match["day"] or match["late"] or 0)
+    year = int(match["year"] or today.year - (date(today.year, month, day or 1) > today))
     return _single_day(date(year, month, day)) if day else _month(year, month)
 
 
-def _week_of_month(found: re.Match[str], today: date) -> DateRange:
+def _week_of_month(match: re.Match[str], today: date) -> DateRange:
     """Return the first or last seven days of a month. Without a year, the month is the latest one that has begun."""
-    month = _index(_MONTHS, found["name"]) + 1
-    year = int(found["year"] or today.year - (month > today.month))
+    month = _index(_MONTHS, match["name"]) + 1
+    year = int(match["year"] or today.year - (month > today.month))
     first, last = _month(year, month)
     week = timedelta(days=6)
-    return DateRange(first, first + week) if found["which"] == "first" else DateRange(last - week, last)
+    return DateRange(first, first + week) if match["which"] == "first" else DateRange(last - week, last)
 
 
 def _before(today: date, count: str, name: str) -> date:

@@ -1,9 +1,16 @@
-"""Estimates of the tokens of a text, computed without a tokenizer, and a bounded cache of computed values."""
+"""Estimates of the tokens of a text without a tokenizer, a bounded cache, and the recorded token usage of replies.
+
+Agents record the usage of one reply on several lines and in several files: while the reply streams, in forks and
+resumed sessions, and in the progress records of sub-agents. A reply is identified by the IDs of its message and of the
+request, and the largest count of each type is the final one. Every count of tokens in Palaver uses `total_usage`.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 # Patterns and hundredths of a token per match. They are fitted to the larger of two real counts (o200k and Anthropic's
 # published tokenizer) over transcripts, code, identifiers, dates and a dozen languages.
@@ -92,3 +99,71 @@ class Memo(dict[Key, Value]):
         if len(self) >= self._most:
             self.clear()
         self[key] = value
+
+
+class TokenCounts(Struct, frozen=True):
+    """Tokens by type. Tokens that were read from or written to the cache are not part of `input`.
+
+    Cache writes are kept for five minutes or for one hour, at different prices.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+
+    def __add__(self, other: "TokenCounts") -> "TokenCounts":
+        """Return the sum of each type."""
+        return TokenCounts(*(a + b for a, b in zip(self.by_type, other.by_type, strict=True)))
+
+    def maximum(self, other: "TokenCounts") -> "TokenCounts":
+        """Return the larger count of each type."""
+        return TokenCounts(*map(max, self.by_type, other.by_type))
+
+    @property
+    def by_type(self) -> tuple[int, int, int, int, int]:
+        """Counts in the order of the fields."""
+        return self.input, self.output, self.cache_read, self.cache_write_5m, self.cache_write_1h
+
+    @property
+    def cache_write(self) -> int:
+        """Tokens written to the cache, for either time."""
+        return self.cache_write_5m + self.cache_write_1h
+
+    @property
+    def total(self) -> int:
+        """Tokens of all types."""
+        return sum(self.by_type)
+
+
+class UsageRecord(NamedTuple):
+    """Token usage of a reply, as one line of a transcript records it.
+
+    `message` and `request` are the IDs of the reply and of the request to the model. Either can be empty.
+    """
+
+    message: str
+    request: str
+    counts: TokenCounts
+    line: int = 0
+    model: str = ""
+
+
+def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
+    """Return one record for each reply, with the largest count of each type, and its first line and model."""
+    replies: dict[tuple[str, str], UsageRecord] = {}
+    for record in records:
+        key = record.message, record.request
+        earlier = replies.get(key)
+        if earlier is None:
+            replies[key] = record
+        else:
+            model = earlier.model or record.model
+            replies[key] = earlier._replace(counts=earlier.counts.maximum(record.counts), model=model)
+    return list(replies.values())
+
+
+def total_usage(records: Iterable[UsageRecord]) -> TokenCounts:
+    """Return the tokens of all replies. Several records of one reply count once."""
+    return sum((record.counts for record in usage_by_reply(records)), TokenCounts())

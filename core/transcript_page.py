@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from .conversation import Milliseconds, SessionKind
-from .token_usage import TokenCounts
+from .tokens import TokenCounts
 
 
 class StepKind(StrEnum):

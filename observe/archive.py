@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..core.config import Config
 from ..core.conversation import Milliseconds, now
 from ..core.home import Home
-from ..core.resources import Closing
+from ..core.runtime import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,13 +1,13 @@
-"""Pipeline of an ingest run: ingest, publish, observe, embed, publish and compress, in this order.
+"""Pipeline of an ingest run, from a line of a transcript to entries that a search finds: `Pipeline.run`.
 
 After an ingest, `learn` reads queued documents, redacts memories, counts the tokens of turns, extracts observations,
-and embeds texts. An ingest run and the index worker both call `learn`, and publish its last results. `learn` itself
-publishes when searches would slow down.
+and embeds texts. An ingest run and the index worker both call `learn`, and index its last results. `learn` itself
+indexes when searches would slow down.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from typing import Final
 
@@ -28,9 +28,8 @@ from ..core.conversation import Session, now
 from ..core.errors import LeaseHeld, ModelUnavailable, PalaverError, SourceUnreadable
 from ..core.home import Home
 from ..core.memory import MemoryFilter
-from ..core.reports import Report
-from ..core.resources import Closing
-from ..core.runtime import Progress, Reporter, never, silent
+from ..core.reports import IngestReport, Report
+from ..core.runtime import Closing, Progress, Reporter, never, silent
 from ..search.index.generation import Draft, Generations
 from ..search.index.indexer import Indexer
 from ..search.model.embedder import DEFAULT_MODEL, load
@@ -125,7 +124,8 @@ def learn(
     The caller must hold the lease `LEARNER`.
     """
     redactor = Redactor(home.key())
-    DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
+    if store.documents.count_queued():
+        DocumentIngest(store, redactor).index_queued(partial(report, "Reading"), should_stop)
     if store.memories.to_redact(VERSION, 1):
         redact_stored_memories(store, redactor, partial(report, "Redacting"))
     if store.memories.select(MemoryFilter(), limit=1):
@@ -186,6 +186,9 @@ class Pipeline(Closing):
     ) -> Report:
         """Ingest changes in these transcripts, and finish the work of an interrupted run.
 
+        `_archive` reads, parses and stores each line, and `_index` makes it searchable as text. `_extract` learns
+        observations from it and embeds both, and `_index` makes them searchable.
+
         Waits up to `patience` seconds for another ingest process. If another process is already observing and
         embedding, that process also handles these changes. `searchable` is called when the text is indexed, before
         anything is observed or embedded.
@@ -194,19 +197,16 @@ class Pipeline(Closing):
         archiving, learning = (self._store.leases.reporter(name, report) for name in (ARCHIVER, LEARNER))
         with self._indexer.draft() as draft:
             with self._store.leases.hold(ARCHIVER, patience):
-                problems = [*self._losses(), *self._finish_erasing(archiving)]
-                result.ingested = self._ingest.run(transcripts, partial(archiving, "Archiving"), stored=draft.follow)
-                reported = {each.path for each in result.ingested.problems}
-                result.ingested.problems[:0] = [each for each in problems if each.path not in reported]
-                self._store.stages.note("archive", result.ingested.problems)
+                result.ingested = self._archive(transcripts, draft, archiving)
             outdated = self._generations.is_outdated
-            self._publish(draft)
+            self._index(draft)
             result.reindexed = outdated and not self._generations.is_outdated
         result.searchable = time.monotonic() - start
         searchable(result)
         try:
             with self._store.leases.hold(LEARNER):
-                self._learn(result, learning)
+                self._extract(result, learning)
+                self._index()
         except LeaseHeld:
             result.elsewhere = True
         with suppress(LeaseHeld), self._store.leases.hold(ARCHIVER, patience):
@@ -215,6 +215,30 @@ class Pipeline(Closing):
         self._store.back_up()
         result.complete = time.monotonic() - start
         return result
+
+    def _archive(self, transcripts: Iterable[Transcript], draft: Draft, report: Reporter) -> IngestReport:
+        """Read, parse and store the changes in these transcripts. Index them in a draft of the first index."""
+        problems = [*self._losses(), *self._finish_erasing(report)]
+        ingest = self._ingest
+        with closing(ingest.read(transcripts, partial(report, "Archiving"))) as copies:
+            for copy in copies:
+                parsed = ingest.parse(copy)
+                if ingest.store(parsed):
+                    draft.add_changes()
+        reported = {problem.path for problem in ingest.report.problems}
+        ingest.report.problems[:0] = [problem for problem in problems if problem.path not in reported]
+        self._store.stages.note("archive", ingest.report.problems)
+        return ingest.report
+
+    def _extract(self, result: Report, report: Reporter) -> None:
+        """Extract observations from the stored exchanges, and embed both."""
+        learned = learn(self._home, self._store, self._indexer, report)
+        result.observed, result.embedded, result.model = learned.observed, learned.embedded, learned.model
+
+    def _index(self, draft: Draft | None = None) -> None:
+        """Publish an index with all stored changes. `draft` contains those of the first run."""
+        self._indexer.publish(draft)
+        self._store.stages.note("publish")
 
     def _losses(self) -> list[SourceUnreadable]:
         """Return an error for each kind of lost data.
@@ -246,16 +270,6 @@ class Pipeline(Closing):
             reason = f"deleted content could not be erased: {error}"
             problems.append(SourceUnreadable(self._home.archive, reason, hint=hint))
         return problems
-
-    def _learn(self, result: Report, report: Reporter) -> None:
-
-        done = learn(self._home, self._store, self._indexer, report)
-        result.observed, result.embedded, result.model = done.observed, done.embedded, done.model
-        self._publish()
-
-    def _publish(self, draft: Draft | None = None) -> None:
-        self._indexer.publish(draft)
-        self._store.stages.note("publish")
 
     def close(self) -> None:
         """Close the store."""

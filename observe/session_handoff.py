@@ -13,8 +13,8 @@ from ..archiver.redaction import Redactor
 from ..archiver.store import Store, StoredObservation
 from ..core import ids
 from ..core.conversation import Kind, Milliseconds, Origin, Session, Speaker
-from ..core.handoff import Handoff, HandoffFile, HandoffLine
 from ..core.observation import SUMMARY, Evidence
+from ..core.reports import Handoff, HandoffFile, HandoffLine
 from ..core.text import truncate
 from .rules.notes import NoteLabel
 from .rules.session_card import repeats

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ..core.errors import InvalidInput
-from ..core.resources import replacing
+from ..core.runtime import replacing
 from ..core.shared_session import VaultReport
 
 _LIST: Final = ".palaver-vault.json"

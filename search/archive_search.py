@@ -18,8 +18,8 @@ from ..core import ids
 from ..core.errors import InvalidInput, TooManyIds, UnknownIds
 from ..core.memory import MemoryFilter
 from ..core.query import IDS_MAX, LIMIT_MAX, Filters, Query
-from ..core.resources import Closing
 from ..core.results import Detail, OpenItem, OutputMatches, Results, SessionOutline, SessionPage, TranscriptExcerpt
+from ..core.runtime import Closing
 from .model.embedder import DEFAULT_MODEL, load
 from .present.details import Sessions, UnitHistory, items_of
 from .query.query_analysis import redacted, without_secrets

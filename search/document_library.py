@@ -28,8 +28,7 @@ from ..core.document import (
 )
 from ..core.errors import DocumentNotFound, DocumentOutsideRoots, InvalidInput, ModelUnavailable, PalaverError
 from ..core.query import Mode
-from ..core.resources import Closing
-from ..core.runtime import Progress, Reporter, never, silent, stage
+from ..core.runtime import Closing, Progress, Reporter, never, silent, stage
 from .code_search import CodeSearch
 from .index.generation import Generations
 from .index.indexer import Indexer

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from ..core.conversation import SessionKind, now, show_day
 from ..core.document import CodeLine, CodeLines, Symbol, Symbols
-from ..core.handoff import HANDOFF_TOKENS, Handoff
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
 from ..core.observation import DETAIL_TOKENS, Observation
 from ..core.query import FIELDS, Filters, Mode
+from ..core.reports import HANDOFF_TOKENS, Handoff
 from ..core.results import (
     BUDGET,
     CitedAnswer,

@@ -14,9 +14,9 @@ from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.cli import main
 from palaver.core.conversation import Origin
-from palaver.core.handoff import HANDOFF_TOKENS, Handoff, HandoffFile, HandoffLine
 from palaver.core.home import Home
 from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.reports import HANDOFF_TOKENS, Handoff, HandoffFile, HandoffLine
 from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
 from palaver.templates.render import Renderer

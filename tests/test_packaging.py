@@ -1,5 +1,6 @@
 """The wheel and the sdist contain every file and install one top-level name."""
 
+import shutil
 import stat
 import subprocess
 import sys
@@ -140,6 +141,22 @@ def test_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
     assert Path(imported.stdout.strip()).is_relative_to(site)
 
 
-def test_the_checkout_itself_is_no_package() -> None:
-    """The repository has no `__init__.py`, which would hide the real package in a checkout named `palaver`."""
-    assert not (ROOT / "__init__.py").exists()
+def test_checkouts_named_palaver_pass_the_tests(tmp_path: Path) -> None:
+    """In a checkout named `palaver`, tests import the shipped package, because they belong to no package themselves."""
+    assert list((ROOT / "tests").rglob("__init__.py")) == []
+
+    checkout = tmp_path / "palaver"
+    (checkout / "tests").mkdir(parents=True)
+    for name in ("__init__.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, checkout / name)
+    (checkout / "tests" / "names.py").write_text("from palaver import __version__ as VERSION\n")
+    (checkout / "tests" / "test_version.py").write_text(
+        "from palaver.core.home import Home\n"
+        "from .names import VERSION\n"
+        "def test_version() -> None:\n"
+        "    assert VERSION and Home\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    ran = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+
+    assert "1 passed" in ran.stdout

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from ...core.errors import ChangedMeanwhile, ClientConfigUnusable
-from ...core.resources import sync, sync_path
+from ...core.runtime import sync, sync_path
 from . import config_format, toml_text
 from .client_table import HOME_VARIABLE, NAME, Client, ServerEntry
 from .config_format import ConfigFormat, UnusableText, as_table, problem_of

@@ -9,13 +9,12 @@ from typing import BinaryIO, Final
 
 from ...core.errors import CopyGone, InvalidInput, SourceUnreadable
 from ...core.reports import Exported, ExportedFile
-from ...core.resources import replacing, sync
-from ...core.runtime import Progress, silent
+from ...core.runtime import Progress, replacing, silent, sync
 from ..formats import is_extracted
 from ..store import Source, Store
 from ..store.source_table import DELETED
-from .checksums import Checksums
 from .raw_copy import Copy, RawArchive
+from .storage_formats import Checksums
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"
@@ -30,25 +29,25 @@ class Exporter:
     def __init__(self, store: Store, raw: RawArchive) -> None:
         self._store, self._raw = store, raw
 
-    def find(self, wanted: str) -> list[Source]:
-        """Return the sources that `wanted` identifies: an archive path, the path of an agent's file, or a session ID.
+    def find(self, session_or_path: str) -> list[Source]:
+        """Return the sources that a text identifies: an archive path, the path of an agent's file, or a session ID.
 
         Raises `InvalidInput` if no source matches.
         """
-        sources = self._store.sources
-        archived = sources.by_archived(self._raw.archive_path(wanted))
+        table = self._store.sources
+        archived = table.by_archived(self._raw.archive_path(session_or_path))
         if archived is not None:
             return [archived]
-        current = sources.by_path().get(resolved(wanted))
-        found = [current] if current is not None else sources.of_session(encodable(wanted))
-        found = [source for source in found if source.coverage.keys() != {DELETED}]
-        if not found:
+        current = table.by_path().get(resolved(session_or_path))
+        sources = [current] if current is not None else table.of_session(encodable(session_or_path))
+        sources = [source for source in sources if source.coverage.keys() != {DELETED}]
+        if not sources:
             raise InvalidInput(
-                f"No archived file or session: {wanted}",
+                f"No archived file or session: {session_or_path}",
                 hint="Give a path printed by `palaver read`, the original path of the file, or a session ID. To export"
                 " everything: palaver export --all FOLDER",
             )
-        return found
+        return sources
 
     def write(self, source: Source, target: BinaryIO) -> ExportedFile:
         """Write the original bytes of a source. Raises `CopyDamaged` if they do not match their checksums."""
@@ -162,12 +161,12 @@ class Exporter:
     def _target_paths(self, sources: Iterable[Source]) -> list[tuple[PurePosixPath, Source]]:
         """Return a distinct target path for each source."""
         current = {source.id for source in self._store.sources.by_path().values()}
-        found: dict[PurePosixPath, Source] = {}
+        exported: dict[PurePosixPath, Source] = {}
         for source in sources:
             archived = PurePosixPath(source.archived)
             path = _original_path(source, archived) if source.id in current else _REPLACED / archived
-            found[archived if path in found else path] = source
-        return list(found.items())
+            exported[archived if path in exported else path] = source
+        return list(exported.items())
 
 
 def _original_path(source: Source, archived: PurePosixPath) -> PurePosixPath:

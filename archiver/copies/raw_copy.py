@@ -24,12 +24,10 @@ from typing import BinaryIO, Final, TypeVar
 from msgspec import Struct
 
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
-from ...core.resources import sync, sync_path
-from ..lines import blanked, split, without_records
+from ...core.runtime import sync, sync_path
+from ..lines import BUFFER, DOCUMENT, SUFFIX, as_lines, blanked, compress_lines, split, without_records
 from ..store import Source, Store
-from ..zstd_file import BUFFER, DOCUMENT, SUFFIX, as_lines, compress_lines
-from .checksums import checksums_of, continued, damaged_blocks, updated, verify
-from .compressed_file import CompressedFile, compress
+from .storage_formats import CompressedFile, checksums_of, compress, continued, damaged_blocks, updated, verify
 
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
@@ -321,8 +319,8 @@ class Stat(Struct, frozen=True):
     @classmethod
     def of(cls, path: Path) -> "Stat":
         """Return the current state of a file. Raises `OSError`."""
-        found = path.stat()
-        return cls(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+        state = path.stat()
+        return cls(state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)
 
 
 class Copied(Struct, frozen=True):
@@ -359,8 +357,8 @@ class RawArchive:
 
     def is_unchanged(self, source: Source, stat: Stat) -> bool:
         """Return whether a file has not changed since it was last copied, and its copy is complete."""
-        known = Stat(source.device, source.inode, source.mtime, source.size)
-        return known == stat and self._size(source.archived) >= source.size
+        stored = Stat(source.device, source.inode, source.mtime, source.size)
+        return stored == stat and self._size(source.archived) >= source.size
 
     def is_continued(self, source: Source) -> bool:
         """Return whether a file still begins with its archived content, judged by the recorded first and last 4 KiB.
@@ -377,16 +375,16 @@ class RawArchive:
             self._size(source.archived) <= source.size or self._is_beginning_of(source.archived, source.path)
         )
 
-    def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
+    def copy(self, path: Path, archived: str, continued: Source | None = None, *, rewrite: bool = False) -> Copied:
         """Append the new bytes of a file to its copy, durably. The file must begin with the copy's content.
 
-        With `known`, continue the checksums of this source. Otherwise compute the checksums of the whole copy. With
+        With `continued`, continue the checksums of this source. Otherwise compute the checksums of the whole copy. With
         `rewrite`, replace the whole copy. A damaged copy is kept under another name and recreated. Raises
         `SourceUnreadable` if the file is missing, is not readable, or does not fit on the disk.
         """
         try:
             with path.open("rb") as source:
-                return self.update(archived, lambda copy: self._copy(source, copy, known, rewrite=rewrite))
+                return self.update(archived, lambda copy: self._copy(source, copy, continued, rewrite=rewrite))
         except OSError as error:
             raise unreadable(path, error) from None
 
@@ -414,13 +412,13 @@ class RawArchive:
             Copy(self.root, archived).replace(made.path)
         return result
 
-    def _copy(self, source: BinaryIO, copy: Copy, known: Source | None, *, rewrite: bool) -> Copied:
+    def _copy(self, source: BinaryIO, copy: Copy, continued: Source | None, *, rewrite: bool) -> Copied:
         if rewrite:
             with new_content(copy) as target:
                 shutil.copyfileobj(source, target, _PIECE)
-        elif kept := _still_compressed(source, copy, known):
+        elif kept := _still_compressed(source, copy, continued):
             return kept
-        copied = _append(source, copy.path, None if rewrite else known)
+        copied = _append(source, copy.path, None if rewrite else continued)
         for folder in copy.path.parents:  # Sync the folders as well, so that the file name is durable.
             sync_path(folder)
             if folder == self.root:
@@ -475,14 +473,14 @@ class RawArchive:
         with self.open_raw(source.archived) as file:
             verify(file, source.sums, self.root / source.archived)
 
-    def free_name(self, wanted: str, taken: set[str], source: Path) -> str:
-        """Return `wanted`, or `wanted` with a number if this name belongs to another source.
+    def free_name(self, name: str, taken: set[str], source: Path) -> str:
+        """Return `name`, or `name` with a number if this name belongs to another source.
 
         After a killed ingest run or the loss of the database, a copy can have no row. Such a copy is reused if the file
         begins with its content. Otherwise it is kept, because it can be the only copy of another file.
         """
-        path = PurePosixPath(wanted)
-        name, number = wanted, 1
+        path = PurePosixPath(name)
+        number = 1
         while name in taken or name.endswith(COMPRESSED_SUFFIX) or not self._is_beginning_of(name, source):
             number += 1
             name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
@@ -494,10 +492,10 @@ class RawArchive:
         Absolute paths and paths relative to the archive are accepted. Links, `..`, and everything except a regular file
         inside the archive are refused with the same error.
         """
-        found = self._inside(path) or self._inside(path + COMPRESSED_SUFFIX)
-        if found is None:
+        copy = self._inside(path) or self._inside(path + COMPRESSED_SUFFIX)
+        if copy is None:
             raise PathOutsideArchive(path)
-        return found
+        return copy
 
     def _inside(self, path: str) -> Path | None:
         try:
@@ -557,7 +555,7 @@ def unreadable(path: Path, error: OSError) -> SourceUnreadable:
     return SourceUnreadable(path, error.strerror or str(error))
 
 
-def _still_compressed(source: BinaryIO, copy: Copy, known: Source | None) -> Copied | None:
+def _still_compressed(source: BinaryIO, copy: Copy, stored: Source | None) -> Copied | None:
     """Return the state of a compressed copy if the file has no new bytes. Otherwise decompress the copy.
 
     Raises `CopyDamaged`.
@@ -569,18 +567,18 @@ def _still_compressed(source: BinaryIO, copy: Copy, known: Source | None) -> Cop
         if not file.table.digest:
             raise CopyDamaged(copy.compressed_path, file.format_damage())
         if state.st_size <= file.table.size:
-            sums = known.sums if known else checksums_of(file)
+            sums = stored.sums if stored else checksums_of(file)
             return _copied(state, _original_ends(source, file, file.table.size), file.table.size, sums)
     copy.decompress()
     return None
 
 
-def _append(source: BinaryIO, path: Path, known: Source | None) -> Copied:
+def _append(source: BinaryIO, path: Path, stored: Source | None) -> Copied:
     state = os.fstat(source.fileno())
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as copy:
         end = copy.seek(0, os.SEEK_END)
-        sums = continued(known, path, end)
+        sums = continued(stored, path, end)
         sums.extend(copy, end)
         copy.seek(source.seek(end))
         while piece := source.read(_PIECE):

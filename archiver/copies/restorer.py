@@ -17,12 +17,12 @@ from msgspec import Struct
 
 from ...core.errors import InvalidInput, SessionNotRestorable, SourceUnreadable
 from ...core.home import Home
-from ...core.resources import replacing, sync, sync_path
+from ...core.runtime import replacing, sync, sync_path
 from ..formats.registry import by_agent
 from ..formats.resume_commands import COMMANDS
+from ..lines import SUFFIX
 from ..store import Source, Store
 from ..store.source_table import DELETED
-from ..zstd_file import SUFFIX
 from .exporter import Exporter
 from .raw_copy import Copy, RawArchive, matches
 from .result_files import ResultFiles

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ...core.resources import replacing
+from ...core.runtime import replacing
 from .raw_copy import Copy
 
 FOLDER: Final = "tool-results"

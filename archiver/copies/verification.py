@@ -20,9 +20,9 @@ from ...core.errors import CopyDamaged, CopyGone, LeaseHeld, SourceUnreadable
 from ...core.reports import Compression, VerifiedCopies
 from ...core.runtime import Progress, silent
 from ..store import ARCHIVER, Source, Store
-from .checksums import Checksums, verify
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy, RawArchive, matches, unreadable
 from .result_files import is_result_file
+from .storage_formats import Checksums, verify
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again.
@@ -199,20 +199,20 @@ def archived_names(root: Path) -> list[str]:
 
     Damaged and temporary files, and result files, are left out.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if Path(folder, name) != root / UNFINISHED]
         inside = Path(folder).relative_to(root)
         copies = (name for name in files if DAMAGED_SUFFIX not in name and (inside.parts or not name.startswith(".")))
-        found.update((inside / name).as_posix().removesuffix(COMPRESSED_SUFFIX) for name in copies)
-    return sorted(name for name in found if not is_result_file(name))
+        names.update((inside / name).as_posix().removesuffix(COMPRESSED_SUFFIX) for name in copies)
+    return sorted(name for name in names if not is_result_file(name))
 
 
 def copies_without_row(root: Path, store: Store) -> list[str]:
     """Return the archive paths of copies below a folder that have no source in the store."""
-    found = archived_names(root)  # List files before rows. A copy that is archived in between then has its row.
-    known = store.sources.archived_names()
-    return [name for name in found if name not in known]
+    copies = archived_names(root)  # List files before rows. A copy that is archived in between then has its row.
+    rows = store.sources.archived_names()
+    return [name for name in copies if name not in rows]
 
 
 QUIET: Final = 7 * 24 * 3600 * 1000
@@ -254,7 +254,9 @@ class CopyCompressor:
     def _waiting(self) -> list[Source]:
         """Return inactive sources whose copies are uncompressed and not known to be damaged, oldest first."""
         quiet, damaged = (now() - QUIET) * 10**6, {name for name, _ in self._store.sources.damaged()}
-        sources = [each for each in self._store.sources.all() if each.mtime < quiet and each.archived not in damaged]
+        sources = [
+            source for source in self._store.sources.all() if source.mtime < quiet and source.archived not in damaged
+        ]
         return sorted(filter(self._is_uncompressed, sources), key=lambda source: source.mtime)
 
     def _is_uncompressed(self, source: Source) -> bool:

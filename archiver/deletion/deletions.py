@@ -30,11 +30,10 @@ from ...core.runtime import Progress, silent
 from ..copies.raw_copy import Copy, RawArchive, erase_lines, remove, remove_leftovers, unreadable, updating_checksums
 from ..copies.result_files import ResultFiles
 from ..formats.registry import all_formats
-from ..lines import is_blanked, split
+from ..lines import DOCUMENT, SUFFIX, as_lines, is_blanked, split
 from ..reading.lineage import origins
 from ..store import Source, Store
 from ..store.source_table import DELETED
-from ..zstd_file import DOCUMENT, SUFFIX, as_lines
 from .suppression import (
     Ownership,
     RepeatFilter,

@@ -33,13 +33,13 @@ from ...core.conversation import Exchange, ResumePoint, Session, SessionKind
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import is_in_project
-from ..copies.compressed_file import CompressedFile
 from ..copies.exporter import encodable, resolved
 from ..copies.raw_copy import COMPRESSED_SUFFIX, Copy, RawArchive, matches
+from ..copies.storage_formats import CompressedFile
 from ..formats import ExtractingFormat
 from ..formats.registry import by_agent
 from ..formats.transcript_format import SkipReason
-from ..lines import REPEATED, Line, head, is_blanked, split
+from ..lines import REPEATED, Line, head, is_blanked, opened, split
 from ..reading.lineage import Beginning, beginnings
 from ..reading.parsing import ParsedLines, parse
 from ..redaction import Redactor
@@ -47,7 +47,6 @@ from ..store import Source, Store
 from ..store.exchange_table import ExchangeOutline
 from ..store.session_table import SHORTEST_ID, ambiguous_session, similar_sessions
 from ..store.source_table import DELETED
-from ..zstd_file import opened
 
 IDENTIFYING: Final = re.compile(rb"\d{10,}|\d\d:\d\d:\d\d|[0-9a-f]{8}-[0-9a-f]{4}-")
 """Pattern for an ID or a time, which makes a line unique."""

@@ -144,16 +144,16 @@ def units(text: str, language: CodeLanguage) -> tuple[list[CodeUnit], bool]:
     if any(child.is_error and child.child_count > _BROKEN for child in [root, *root.children]):
         return [], False
     source = _Source(data)
-    found: dict[tuple[int, int], _Candidate] = {}
+    candidates: dict[tuple[int, int], _Candidate] = {}
     for pattern, captures in QueryCursor(query).matches(root):
         if kind := next((name for name in captures if name in _KINDS), ""):
             node = captures[kind][0]
-            place = node.start_byte, node.end_byte
-            if place not in found or pattern < found[place].pattern:
-                found[place] = _Candidate(pattern, kind, node, captures)
+            span = node.start_byte, node.end_byte
+            if span not in candidates or pattern < candidates[span].pattern:
+                candidates[span] = _Candidate(pattern, kind, node, captures)
         else:
             source.note(captures)
-    ordered = [found[place] for place in sorted(found, key=lambda place: (place[0], -place[1]))]
+    ordered = [candidates[place] for place in sorted(candidates, key=lambda span: (span[0], -span[1]))]
     return _nested(ordered, source), not root.has_error
 
 
@@ -215,7 +215,7 @@ class _Source:
             name = f"{parent.name}.{name}"
         start, comments = self._with_preceding(outer.start_point.row)
         doc = self._doc(candidate, comments)
-        end = max(_end(each) for each in (node, *captures.get("doc", ())))
+        end = max(_end(unit) for unit in (node, *captures.get("doc", ())))
         signature = self._signature(outer, node, captures.get("body"))
         return CodeUnit(start, end, kind, name, signature, doc[:_DOC], (start + 1, end))
 
@@ -226,7 +226,7 @@ class _Source:
         string = strings[0] if strings else self._documented.get((node.start_byte, node.end_byte))
         if string is not None:
             return _string_text(self._text(string))
-        return _comment_text("\n".join(self._text(each).rstrip() for each in comments))
+        return _comment_text("\n".join(self._text(comment).rstrip() for comment in comments))
 
     def _name(self, captures: "Mapping[str, list[Node]]") -> tuple[str, str]:
         """Return the name of a unit, and the name of its owner if the unit is defined outside its owner.
@@ -308,12 +308,12 @@ def chunks(text: str, language: CodeLanguage) -> list[Chunk]:
     then have no `unit`. A file with too many units is split like prose too, unless the members of small classes are the
     reason, which then share a chunk.
     """
-    found, whole = units(text, language) if len(text) <= _PARSED else ([], False)
-    if not (found or whole):
+    parts, document = units(text, language) if len(text) <= _PARSED else ([], False)
+    if not (parts or document):
         return text_chunks(text)
     rows = _Rows(text.split("\n"))
     module = CodeUnit(0, len(rows.texts), "module")
-    covering = _with_gaps(found, module, rows)
+    covering = _with_gaps(parts, module, rows)
     for containers in (CONTAINERS, frozenset[str]()):
         split = [chunk for unit in covering for chunk in _chunks(unit, rows, containers)]
         if len(split) <= CHUNKS_MAX:
@@ -349,20 +349,20 @@ class _Rows:
         return length // 2 if length <= 2 * _TOKENS else tokens.count(self.join(start, end))
 
 
-def _with_gaps(found: Sequence[CodeUnit], whole: CodeUnit, rows: _Rows) -> list[CodeUnit]:
-    """Return units that together contain every line of `whole`.
+def _with_gaps(parts: Sequence[CodeUnit], document: CodeUnit, rows: _Rows) -> list[CodeUnit]:
+    """Return units that together contain every line of `document`.
 
-    The lines between the found units become copies of `whole` with these lines. Lines that contain only closing
+    The lines between the found units become copies of `document` with these lines. Lines that contain only closing
     brackets are added to the unit before them instead. A unit inside the lines of the previous unit is left out.
     """
     covering: list[CodeUnit] = []
-    start, doc = whole.start, whole.doc
-    for unit in [*found, CodeUnit(whole.end, whole.end, "")]:
+    start, doc = document.start, document.doc
+    for unit in [*parts, CodeUnit(document.end, document.end, "")]:
         if unit.start > start:
             if covering and _CLOSING.fullmatch(rows.join(start, unit.start)):
                 covering[-1] = covering[-1]._replace(end=unit.start)
             else:
-                covering.append(whole._replace(start=start, end=unit.start, doc=doc, inside=()))
+                covering.append(document._replace(start=start, end=unit.start, doc=doc, inside=()))
                 doc = ""
         if unit.end > max(unit.start, start):
             covering.append(unit._replace(start=max(unit.start, start)))

@@ -91,15 +91,15 @@ def read(path: Path, root: Path) -> DocumentFile:
     Raises `DocumentUnreadable` and the errors of `find`.
     """
     with _opened(path, root) as descriptor:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
             raise DocumentUnreadable(path, "it is not a regular file")
-        if found.st_size > BYTES_MAX:
+        if state.st_size > BYTES_MAX:
             raise DocumentUnreadable(
                 path, f"it is larger than {BYTES_MAX >> 20} MiB", hint="Split it into smaller files."
             )
         with open(descriptor, "rb", closefd=False) as file:
-            return DocumentFile(file.read(BYTES_MAX), found.st_mtime_ns // 1_000_000)
+            return DocumentFile(file.read(BYTES_MAX), state.st_mtime_ns // 1_000_000)
 
 
 @contextmanager
@@ -202,7 +202,7 @@ class IgnoreRules:
         If the repository ignores the folder itself, no rule of its parents applies, because the user chose this folder.
         """
         inside = [folder, *folder.parents]
-        top = next((index for index, each in enumerate(inside) if os.access(each / ".git", os.F_OK)), 0)
+        top = next((index for index, parent in enumerate(inside) if os.access(parent / ".git", os.F_OK)), 0)
         rules = cls(_load(inside[top], inside[top] / ".git" / "info" / "exclude"))
         for parent in reversed(inside[1 : top + 1]):
             rules = rules.enter(parent)
@@ -210,8 +210,8 @@ class IgnoreRules:
 
     def enter(self, folder: Path) -> "IgnoreRules":
         """Return the rules of a subfolder: these rules and those of its own `.gitignore`."""
-        found = _load(folder, folder / _NAME)
-        return IgnoreRules(self._rules + found) if found else self
+        rules = _load(folder, folder / _NAME)
+        return IgnoreRules(self._rules + rules) if rules else self
 
     def match(self, path: Path, *, is_folder: bool = False) -> bool:
         """Return whether a path is ignored.
@@ -230,8 +230,8 @@ class IgnoreRules:
 def _load(folder: Path, file: Path) -> tuple[_Rules, ...]:
     """Return the rules of a file, or nothing if it is missing, unreadable, a link or too large."""
     try:
-        found = file.lstat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _BYTES_MAX:
+        state = file.lstat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _BYTES_MAX:
             return ()
         lines = os.fsdecode(file.read_bytes()).splitlines()
     except OSError:
@@ -278,7 +278,7 @@ class FolderScan(Struct):
 
 def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> FolderScan:
     """Return the files to index in a folder. Folders in `without` are left out."""
-    found = FolderScan()
+    result = FolderScan()
     errors: list[OSError] = []
     rules = {folder: IgnoreRules.of(folder)}
     for top, folders, names in os.walk(folder, onerror=errors.append):
@@ -288,21 +288,21 @@ def scan(folder: Path, *, recursive: bool, without: Sequence[Path] = ()) -> Fold
             folders.clear()
             continue
         for name in sorted(names):
-            _add_file(found, current / name, own)
+            _add_file(result, current / name, own)
         kept = [current / name for name in sorted(folders) if recursive and not _is_hidden(name)]
-        wanted = [path for path in kept if path not in (*without, *SYSTEM_FOLDERS) and _is_wanted(found, path, own)]
-        rules |= {path: own.enter(path) for path in wanted}
-        folders[:] = [path.name for path in wanted]
+        entered = [path for path in kept if path not in (*without, *SYSTEM_FOLDERS) and _is_wanted(result, path, own)]
+        rules |= {path: own.enter(path) for path in entered}
+        folders[:] = [path.name for path in entered]
     for error in errors:
-        found.add_problem(error, Path(error.filename))
-    return found
+        result.add_problem(error, Path(error.filename))
+    return result
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name == "__pycache__"
 
 
-def _add_file(found: FolderScan, path: Path, rules: IgnoreRules) -> None:
+def _add_file(result: FolderScan, path: Path, rules: IgnoreRules) -> None:
     if _is_hidden(path.name):
         return
     try:
@@ -310,25 +310,25 @@ def _add_file(found: FolderScan, path: Path, rules: IgnoreRules) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        found.add_problem(error, path)
+        result.add_problem(error, path)
         return
     if not stat.S_ISREG(status.st_mode):
         return
     if path.suffix.lower() not in SUFFIXES:
-        found.skipped["unsupported"] += 1
+        result.skipped["unsupported"] += 1
     elif rules.match(path):
-        found.skipped["ignored"] += 1
+        result.skipped["ignored"] += 1
     elif reason := reason_by_name(path, status.st_size):
-        found.skipped[reason] += 1
+        result.skipped[reason] += 1
     else:
-        found.files.append(path)
+        result.files.append(path)
 
 
-def _is_wanted(found: FolderScan, folder: Path, rules: IgnoreRules) -> bool:
+def _is_wanted(result: FolderScan, folder: Path, rules: IgnoreRules) -> bool:
     """Return whether a subfolder is scanned. Links are never followed."""
     if os.path.islink(folder):  # noqa: PTH114 - `Path.is_symlink` raises an error in an unreadable folder
         return False
     reason = "vendored" if folder.name in VENDORED_FOLDERS else "ignored" * rules.match(folder, is_folder=True)
     if reason:
-        found.skipped[reason] += 1
+        result.skipped[reason] += 1
     return not reason

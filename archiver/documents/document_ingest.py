@@ -31,7 +31,7 @@ from .isolated_parser import CodeParser, IsolatedParser, parse
 
 
 def removed(
-    known: Iterable[Path], folder: DocumentFolder, found: FolderScan, watched: Iterable[DocumentFolder]
+    paths: Iterable[Path], folder: DocumentFolder, result: FolderScan, watched: Iterable[DocumentFolder]
 ) -> list[Path]:
     """Return the known files of a folder that its scan did not find.
 
@@ -41,17 +41,21 @@ def removed(
     - Files in another watched folder below this one, unless they were deleted.
     - Every file, if the scan found no file at all, because the folder can be an empty mount point.
     """
-    if found.is_empty:
+    if result.is_empty:
         return []
-    files, unreadable = frozenset(found.files), frozenset(problem.path for problem in found.problems)
-    inner = [each for each in watched if each.namespace == folder.namespace and folder.path in each.path.parents]
+    files, unreadable = frozenset(result.files), frozenset(problem.path for problem in result.problems)
+    inner = [
+        inner_folder
+        for inner_folder in watched
+        if inner_folder.namespace == folder.namespace and folder.path in inner_folder.path.parents
+    ]
     return [
         path
-        for path in known
+        for path in paths
         if path not in files
         and folder.contains(path)
         and unreadable.isdisjoint((path, *path.parents))
-        and (is_gone(path) or not any(each.contains(path) for each in inner))
+        and (is_gone(path) or not any(inner_folder.contains(path) for inner_folder in inner))
     ]
 
 
@@ -115,7 +119,7 @@ class DocumentIngest:
             if (former := self._former(document)) is not None:
                 keys = documents.move(former, namespace, path, document.at)
                 documents.settle(file)
-                chunks = [each.chunk for each in documents.load(keys).values()]
+                chunks = [stored.chunk for stored in documents.load(keys).values()]
                 return IndexedFile(path, namespace, _ids(keys), units=_count_units(chunks))
         with self._isolated:
             parsed = parse(path, content.data, self._redactor, self._isolated)
@@ -144,24 +148,27 @@ class DocumentIngest:
         plain, root = roots.find(folder)
         if not plain.is_dir():
             raise NotADocument(plain, "the path is not a folder", hint="Index it as a file.")
-        found = scan(plain, recursive=recursive, without=roots.without)
-        if unreadable := next((problem for problem in found.problems if problem.path == plain), None):
+        result = scan(plain, recursive=recursive, without=roots.without)
+        if unreadable := next((problem for problem in result.problems if problem.path == plain), None):
             raise unreadable
-        done, files = IndexedDirectory(), [QueuedFile(path, namespace, root) for path in found.files]
-        done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in found.problems]
+        done, files = IndexedDirectory(), [QueuedFile(path, namespace, root) for path in result.files]
+        done.failed += [FailedFile(problem.path, problem.reason, problem.hint) for problem in result.problems]
         begun = self._index_all(files, done, partial(_report, progress, len(files), 0), should_stop)
-        if rest := files[begun:]:
+        if remaining := files[begun:]:
             with self._store.transaction():
-                self._store.documents.queue(rest)
-            done.queued += len(rest)
-        done.gone += self._delete_gone(DocumentFolder(plain, namespace, recursive), found)
-        done.skipped = dict((Counter(done.skipped) + found.skipped).most_common())
+                self._store.documents.queue(remaining)
+            done.queued += len(remaining)
+        done.gone += self._delete_gone(DocumentFolder(plain, namespace, recursive), result)
+        done.skipped = dict((Counter(done.skipped) + result.skipped).most_common())
         return done
 
     def has_new_files(self, folder: Path, roots: DocumentRoots) -> bool:
         """Return whether a folder contains a file that `index_directory` would index for the first time."""
-        wanted, (plain, root) = DocumentFilter(under=folder), roots.find(folder)
-        known = {*self._store.documents.modified(wanted), *(each.file for each in self._store.documents.failed(wanted))}
+        filters, (plain, root) = DocumentFilter(under=folder), roots.find(folder)
+        known = {
+            *self._store.documents.modified(filters),
+            *(failure.file for failure in self._store.documents.failed(filters)),
+        }
         return any(
             _is_indexable(path, root)
             for path in scan(plain, recursive=True, without=roots.without).files
@@ -196,9 +203,9 @@ class DocumentIngest:
         stored, before = 0, list[_FileResult]()
         with self._isolated, CodeParser(self._redactor) as parser:
             for batch in batches(files, should_stop):
-                found = [self._read(file, parser) for file in batch]
+                results = [self._read(file, parser) for file in batch]
                 stored += self._store_batch(before, done, report, stored)
-                before = found
+                before = results
             stored += self._store_batch(before, done, report, stored)
         return stored
 
@@ -223,8 +230,8 @@ class DocumentIngest:
     ) -> int:
         """Parse the files of a batch, store them in one transaction, and return their number."""
         results, formers = list[_FileResult](), set[Path]()
-        for number, each in enumerate(batch, 1):
-            results.append(self._parsed(each, formers))
+        for number, result in enumerate(batch, 1):
+            results.append(self._parsed(result, formers))
             report(at + number)
         if results:
             with self._store.transaction():
@@ -232,45 +239,45 @@ class DocumentIngest:
                     self._settle(result, done)
         return len(results)
 
-    def _parsed(self, found: _FileResult, formers: set[Path]) -> _FileResult:
+    def _parsed(self, result: _FileResult, formers: set[Path]) -> _FileResult:
         """Find the path from which a file was moved, or parse the file if it was not moved.
 
         The paths in `formers` are already assigned to other files of the batch.
         """
-        if found.document is None:
-            return found
-        if (former := self._former(found.document, formers)) is not None:
+        if result.document is None:
+            return result
+        if (former := self._former(result.document, formers)) is not None:
             formers.add(former)
-            return found._replace(former=former)
+            return result._replace(former=former)
         try:
-            return found._replace(parsed=found.parse())
+            return result._replace(parsed=result.parse())
         except DocumentUnreadable as problem:
-            return found._replace(failed=_failed(found.file, problem))
+            return result._replace(failed=_failed(result.file, problem))
 
-    def _settle(self, found: _FileResult, done: IndexedDirectory) -> None:
+    def _settle(self, result: _FileResult, done: IndexedDirectory) -> None:
         """Store the result of reading one file, and count it in `done`."""
-        documents, file, document = self._store.documents, found.file, found.document
-        if found.failed is not None:
-            done.failed.append(found.failed)
-            documents.settle(file, found.failed.error, found.failed.hint)
+        documents, file, document = self._store.documents, result.file, result.document
+        if result.failed is not None:
+            done.failed.append(result.failed)
+            documents.settle(file, result.failed.error, result.failed.hint)
             return
-        if document is not None and found.parsed is not None:
+        if document is not None and result.parsed is not None:
             done.indexed += 1
-            done.chunks += len(found.parsed.chunks)
-            done.units += _count_units(found.parsed.chunks)
-            done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in found.parsed.chunks)
-            done.truncated += [file.path] if found.parsed.truncated else []
-            documents.replace(replace(document, metadata=found.parsed.metadata), found.parsed.chunks)
-        elif document is not None and found.former is not None:
-            if documents.digest(found.former, file.namespace) != document.digest:
+            done.chunks += len(result.parsed.chunks)
+            done.units += _count_units(result.parsed.chunks)
+            done.unparsed += any(chunk.kind is ChunkKind.CODE and not chunk.unit for chunk in result.parsed.chunks)
+            done.truncated += [file.path] if result.parsed.truncated else []
+            documents.replace(replace(document, metadata=result.parsed.metadata), result.parsed.chunks)
+        elif document is not None and result.former is not None:
+            if documents.digest(result.former, file.namespace) != document.digest:
                 # Another process deleted or moved the former file, so this file must be parsed.
                 documents.queue([file])
                 done.queued += 1
                 return
             done.moved += 1
-            documents.move(found.former, file.namespace, file.path, document.at)
-        elif found.reason:
-            done.skipped[found.reason] = done.skipped.get(found.reason, 0) + 1
+            documents.move(result.former, file.namespace, file.path, document.at)
+        elif result.reason:
+            done.skipped[result.reason] = done.skipped.get(result.reason, 0) + 1
             if documents.digest(file.path, file.namespace):
                 documents.delete(DocumentFilter(namespaces=(file.namespace,), source_files=(file.path,)))
                 done.gone += 1
@@ -290,15 +297,15 @@ class DocumentIngest:
 
         This is the path of a stored file that has the same content and no longer exists.
         """
-        known = self._store.documents.paths_of(document.digest, document.namespace, document.language)
-        return next((path for path in known if path not in without and is_gone(path)), None)
+        paths = self._store.documents.paths_of(document.digest, document.namespace, document.language)
+        return next((path for path in paths if path not in without and is_gone(path)), None)
 
-    def _delete_gone(self, folder: DocumentFolder, found: FolderScan) -> int:
+    def _delete_gone(self, folder: DocumentFolder, result: FolderScan) -> int:
         """Delete the documents that a scan of their folder did not find, and return their number."""
-        documents, wanted = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
-        stored = documents.modified(wanted).keys()
-        failed = [each.file for each in documents.failed(wanted)]
-        gone = removed([*stored, *failed], folder, found, self._store.document_folders.all())
+        documents, filters = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
+        stored = documents.modified(filters).keys()
+        failed = [failure.file for failure in documents.failed(filters)]
+        gone = removed([*stored, *failed], folder, result, self._store.document_folders.all())
         if gone:
             with self._store.transaction():
                 documents.delete(DocumentFilter((folder.namespace,), tuple(gone)))
@@ -307,7 +314,7 @@ class DocumentIngest:
 
 def _count_units(chunks: Sequence[Chunk]) -> int:
     """Count the named units of a file. A large unit has several chunks."""
-    return len({(each.unit, each.name, each.unit_start) for each in chunks if each.is_named})
+    return len({(chunk.unit, chunk.name, chunk.unit_start) for chunk in chunks if chunk.is_named})
 
 
 def batches(files: Sequence[QueuedFile], should_stop: Callable[[], bool]) -> Iterator[list[QueuedFile]]:
@@ -389,19 +396,19 @@ class DocumentScan:
         return done
 
     def _run(self, folder: DocumentFolder, watched: Sequence[DocumentFolder], done: DocumentChanges) -> None:
-        found = scan(folder.path, recursive=folder.recursive, without=self._without)
-        states = {path: state for path in found.files if (state := _state(path)) is not None}
-        documents, wanted = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
-        stored = documents.modified(wanted)
-        known = self._known.get(folder)
+        result = scan(folder.path, recursive=folder.recursive, without=self._without)
+        states = {path: state for path in result.files if (state := _state(path)) is not None}
+        documents, filters = self._store.documents, DocumentFilter((folder.namespace,), under=folder.path)
+        stored = documents.modified(filters)
+        before = self._known.get(folder)
         changed = [
             path
             for path, state in states.items()
             # The first scan compares with the index, because files may have changed while nothing watched them.
-            if (known.get(path) != state if known is not None else stored.get(path) != state.mtime // 1_000_000)
+            if (before.get(path) != state if before is not None else stored.get(path) != state.mtime // 1_000_000)
         ]
-        failed = [each.file for each in documents.failed(wanted)]
-        gone = removed([*stored, *failed], folder, found, watched)
+        failed = [failure.file for failure in documents.failed(filters)]
+        gone = removed([*stored, *failed], folder, result, watched)
         if changed:
             with self._store.transaction():
                 documents.queue(QueuedFile(path, folder.namespace, folder.path) for path in changed)

@@ -55,7 +55,9 @@ def windows(text: str, first_line: int = 1, size: int = SIZE, overlap: int = OVE
     """
     longest = int(_LATE * size)
     rows = [
-        row for line, whole in enumerate(text.split("\n"), first_line) for row in _rows(line, whole, longest, overlap)
+        row
+        for line, row_text in enumerate(text.split("\n"), first_line)
+        for row in _rows(line, row_text, longest, overlap)
     ]
     start = 0
     while start < len(rows):
@@ -78,12 +80,12 @@ def _rows(line: int, text: str, longest: int, overlap: int) -> Iterator[_Row]:
         return
     piece = overlap - 1 if overlap > 1 else longest
     for sentence in _SENTENCE.findall(text):
-        rest: str = sentence
-        while len(rest) > piece:
-            cut = rest.rfind(" ", piece // 2, piece) + 1 or piece
-            yield _Row(line, rest[:cut], complete=False)
-            rest = rest[cut:]
-        yield _Row(line, rest, complete=False)
+        remaining: str = sentence
+        while len(remaining) > piece:
+            cut = remaining.rfind(" ", piece // 2, piece) + 1 or piece
+            yield _Row(line, remaining[:cut], complete=False)
+            remaining = remaining[cut:]
+        yield _Row(line, remaining, complete=False)
     yield _Row(line, "")
 
 
@@ -270,13 +272,13 @@ _COUNT: Final = 32
 """Maximum characters of names and values, and maximum number of values of a document."""
 
 
-def flat(found: object) -> dict[str, str]:
-    """Return a mapping with its values as texts. Return an empty dictionary if `found` is not a mapping.
+def flat(metadata: object) -> dict[str, str]:
+    """Return a mapping with its values as texts. Return an empty dictionary if `metadata` is not a mapping.
 
     A list becomes its texts, joined by commas. Any other value becomes an empty text.
     """
     try:
-        entries = convert(found, dict[str, Any])
+        entries = convert(metadata, dict[str, Any])
     except ValidationError:
         return {}
     return {name: _text(value) for name, value in entries.items()}
@@ -298,7 +300,7 @@ def limited(metadata: Mapping[str, str], redact: Callable[[str], str]) -> dict[s
 
 def _text(value: object) -> str:
     try:
-        found = convert(value, str | list[Any])
+        values = convert(value, str | list[Any])
     except ValidationError:
         return ""
-    return found if isinstance(found, str) else ", ".join(item for item in found if isinstance(item, str))
+    return values if isinstance(values, str) else ", ".join(item for item in values if isinstance(item, str))

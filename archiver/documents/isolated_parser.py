@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from ...core.document import Chunk, ChunkKind
 from ...core.errors import DocumentUnreadable
-from ...core.resources import Closing
-from ...core.runtime import processors
+from ...core.runtime import Closing, processors
 from ...core.text import visible
 from ..redaction import Redactor
 from .code_chunks import CODE_LANGUAGES, text_chunks

@@ -1,29 +1,197 @@
-"""Readers of Markdown, reStructuredText, HTML and Jupyter notebooks: headings, text and metadata.
+"""Readers of text, Markdown, reStructuredText, Org, HTML and Jupyter notebooks: headings, text and metadata.
 
 - reStructuredText: only titles and the field list below the document title are parsed. Directives never run, and
   unknown directives, such as those of Sphinx, cause no errors.
+- Org: a row that begins with stars is a heading even inside a block.
 - HTML: scripts, navigation and markup are left out.
 - Notebooks: outputs of code cells, such as images, are skipped.
 """
 
+import codecs
+import io
 import re
+import tokenize
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache
 from html.parser import HTMLParser
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from ...core.document import ChunkKind
 from ...core.errors import DocumentUnreadable
-from .document_reader import CHUNKS_MAX, DocumentContent, flat
-from .plain_text import Heading, SectionBuilder, decode
+from .document_reader import CHUNKS_MAX, DocumentContent, Section, flat
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from yaml.events import Event
+
+
+class Heading(NamedTuple):
+    """Heading in a text. Level 1 is the highest.
+
+    `line` is the 0-based number of the heading's first row, and `rows` the number of its rows.
+    """
+
+    level: int
+    title: str
+    line: int
+    rows: int = 1
+
+
+_LEVELS: Final = 12
+"""Maximum number of headings above a position. In a format without a limit, such as Org, the highest are dropped."""
+
+
+class HeadingStack:
+    """Headings above the current position."""
+
+    def __init__(self) -> None:
+        self._above: list[tuple[int, str]] = []
+
+    def enter(self, level: int, title: str) -> None:
+        """Add a heading. It replaces the headings of the same level and of deeper levels."""
+        self._above = [*(each for each in self._above if each[0] < level), (level, title)][-_LEVELS:]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Titles of the headings, the highest first."""
+        return tuple(title for _, title in self._above)
+
+
+class SectionBuilder:
+    """Builder of sections. It receives the headings and texts of a document in reading order."""
+
+    def __init__(self) -> None:
+        self._sections: list[Section] = []
+        self._path, self._level = HeadingStack(), 0
+        self._title, self._texts = "", list[str]()
+
+    def heading(self, level: int, title: str) -> None:
+        """Begin a section. A heading that is followed directly by a deeper heading has no section of its own."""
+        self._finish(next_level=level)
+        self._path.enter(level, title)
+        self._title, self._level = title, level
+
+    def text(self, text: str) -> None:
+        """Add text to the current section."""
+        self._texts.append(text)
+
+    def paragraph(self) -> None:
+        """End the current paragraph. This has no effect if the current section has no text yet."""
+        if self._texts and self._texts[-1] != "\n":
+            self._texts.append("\n")
+
+    def code(self, text: str) -> None:
+        """Add a section of code below the current heading."""
+        self._finish(next_level=self._level + 1)
+        self._add(text, ChunkKind.CODE)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return all sections that contain text."""
+        self._finish(next_level=0)
+        return tuple(self._sections)
+
+    def _finish(self, *, next_level: int) -> None:
+        body = "".join(self._texts).strip("\n")
+        if body.strip() or next_level <= self._level:
+            self._add("\n\n".join(filter(None, (self._title, body))))
+        self._title, self._texts = "", []
+
+    def _add(self, text: str, kind: ChunkKind = ChunkKind.DOCUMENT) -> None:
+        if text.strip():
+            self._sections.append(Section(text, self._path.titles, kind=kind))
+
+
+def split_at(headings: Iterable[Heading], text: str) -> Iterator[Section]:
+    """Split a text at its headings, and yield the sections with their line numbers.
+
+    A heading that is followed directly by a deeper heading has no section of its own. A text with too many headings is
+    one section, because most of its sections would be too small to be searched one by one.
+    """
+    rows, path = text.split("\n"), HeadingStack()
+    first = list(islice(headings, CHUNKS_MAX + 1))
+    if len(first) > CHUNKS_MAX:
+        first = []
+    for number, heading in enumerate([None, *first]):
+        start = heading.line if heading else 0
+        following = first[number] if number < len(first) else None
+        end = following.line if following else len(rows)
+        section_rows = rows[start:end]
+        if heading is not None:
+            path.enter(heading.level, heading.title)
+            deeper = following is not None and following.level > heading.level
+            if deeper and not any(row.strip() for row in section_rows[heading.rows :]):
+                continue
+        yield Section("\n".join(section_rows), path.titles, line=start + 1)
+
+
+_HEADING: Final = re.compile(r"(\*+) +(\S.*)")
+_KEYWORD: Final = re.compile(
+    r"#\+(title|subtitle|author|email|date|description|keywords|filetags|language): *(.*)", re.IGNORECASE
+)
+
+
+def org_headings(text: str) -> Iterator[Heading]:
+    """Yield the headings, with their TODO state and tags."""
+    for number, row in enumerate(text.split("\n")):
+        if heading := _HEADING.match(row):
+            yield Heading(len(heading[1]), heading[2].rstrip(), number)
+
+
+def org_metadata(text: str) -> dict[str, str]:
+    """Return the keywords that describe the document. Org allows them anywhere, but they usually come first."""
+    return {found[1].lower(): found[2] for row in text.split("\n") if (found := _KEYWORD.match(row))}
+
+
+_CONTROL: Final = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
+_CONTROLS_MAX: Final = 0.01
+"""Maximum share of control characters in a text. Without this limit, nearly any bytes would pass as Windows-1252."""
+
+
+def decode(data: bytes, path: Path, declared: str | None = None) -> str:
+    """Decode the bytes of a text file with the first encoding that fits. Raises `DocumentUnreadable`.
+
+    The encodings are tried in this order: UTF-16 with a byte order mark, the declared encoding, UTF-8, Windows-1252.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _text(data, "utf-16", path)
+    for encoding in (declared, "utf-8-sig"):
+        if encoding is not None and _is_valid(data, encoding):
+            return _text(data, encoding, path)
+    return _text(data, "cp1252", path)
+
+
+def decode_python(data: bytes, path: Path) -> str:
+    """Decode Python source with the encoding declared in its first lines. Raises `DocumentUnreadable`."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        raise DocumentUnreadable(path, str(error), hint="Save it as UTF-8.") from None
+    return _text(data, encoding, path)
+
+
+def _is_valid(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def _text(data: bytes, encoding: str, path: Path) -> str:
+    try:
+        text = data.decode(encoding)
+    except (UnicodeError, LookupError) as error:
+        name = encoding.removesuffix("-sig").upper()
+        raise DocumentUnreadable(path, f"the file is not {name} text", hint="Save it as UTF-8.") from error
+    if "\0" in text or len(_CONTROL.findall(text)) > _CONTROLS_MAX * len(text):
+        raise DocumentUnreadable(path, "the file is not text", hint="The file is binary, despite its suffix.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
 
 _HEADING_ROW: Final = re.compile(r"^ {0,3}(?:#{1,6}(?!\S)|=+ *$|-+ *$)", re.MULTILINE)
 _ROWS_MAX: Final = 10 * CHUNKS_MAX
@@ -70,10 +238,10 @@ def markdown_metadata(text: str) -> dict[str, str]:
         if _depth(yaml.parse(source, yaml.BaseLoader)) > _DEPTH:
             return {}
         # This loader creates no objects, and leaves dates and numbers as they are written.
-        found: Any = yaml.load(source, yaml.BaseLoader)  # noqa: S506
+        document: Any = yaml.load(source, yaml.BaseLoader)  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError):
         return {}
-    return flat(found)
+    return flat(document)
 
 
 def _depth(events: Iterable["Event"]) -> int:
@@ -108,11 +276,11 @@ def rst_headings(text: str) -> Iterator[Heading]:
     rows = text.split("\n")
     number = 0
     while number < len(rows):
-        found = _title_at(rows, number)
-        if found is None:
+        underlined = _title_at(rows, number)
+        if underlined is None:
             number += 1
             continue
-        style, title, count = found
+        style, title, count = underlined
         if style not in styles:
             styles.append(style)
         yield Heading(styles.index(style) + 1, title, number, count)
@@ -156,7 +324,7 @@ def _width(text: str) -> int:
 
     A wide character, as in Chinese, takes two columns. A combining character takes none.
     """
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
@@ -328,41 +496,41 @@ def notebook_content(data: bytes, path: Path) -> DocumentContent:
         notebook = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise DocumentUnreadable(path, "the file is damaged or not a Jupyter notebook", hint=_HINT) from None
-    found = SectionBuilder()
+    sections = SectionBuilder()
     for cell in [*notebook.cells, *(cell for sheet in notebook.worksheets for cell in sheet.cells)]:
         source = _joined(cell.source) or _joined(cell.input)
         if cell.cell_type == "code":
-            found.code(source)
+            sections.code(source)
         elif cell.cell_type == "heading":
-            found.heading(cell.level, source)
+            sections.heading(cell.level, source)
         elif cell.cell_type == "markdown":
-            _add_markdown(found, source)
+            _add_markdown(sections, source)
         else:
-            found.text(source + "\n\n")
-    return DocumentContent(found.sections(), _metadata(notebook.metadata))
+            sections.text(source + "\n\n")
+    return DocumentContent(sections.sections(), _metadata(notebook.metadata))
 
 
-def _add_markdown(found: SectionBuilder, source: str) -> None:
+def _add_markdown(sections: SectionBuilder, source: str) -> None:
     start = 0
     rows = source.split("\n")
     for heading in markdown_headings(source):
-        found.text("\n".join(rows[start : heading.line]) + "\n\n")
-        found.heading(heading.level, heading.title)
+        sections.text("\n".join(rows[start : heading.line]) + "\n\n")
+        sections.heading(heading.level, heading.title)
         start = heading.line + heading.rows
-    found.text("\n".join(rows[start:]) + "\n\n")
+    sections.text("\n".join(rows[start:]) + "\n\n")
 
 
-def _metadata(found: dict[str, Any]) -> dict[str, str]:
+def _metadata(metadata: dict[str, Any]) -> dict[str, str]:
     """Return the title, the authors and the programming language."""
-    names = [flat(author).get("name", "") for author in _list(found.get("authors"))]
-    language = flat(found.get("language_info")) or flat(found.get("kernelspec"))
-    known = {"author": ", ".join(filter(None, names)), "programming language": language.get("name", "")}
-    return {name: value for name, value in flat(found).items() if name == "title"} | known
+    names = [flat(author).get("name", "") for author in _list(metadata.get("authors"))]
+    language = flat(metadata.get("language_info")) or flat(metadata.get("kernelspec"))
+    values = {"author": ", ".join(filter(None, names)), "programming language": language.get("name", "")}
+    return {name: value for name, value in flat(metadata).items() if name == "title"} | values
 
 
-def _list(found: object) -> list[Any]:
+def _list(value: object) -> list[Any]:
     try:
-        return msgspec.convert(found, list[Any])
+        return msgspec.convert(value, list[Any])
     except msgspec.ValidationError:
         return []
 

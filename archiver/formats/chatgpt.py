@@ -90,8 +90,8 @@ class ChatGptReader(RecordReader):
 
 def _text(content: Record) -> str:
     parts = [*map(_part_text, listing(content.get("parts"))), *map(_thought, mappings(content.get("thoughts")))]
-    rest = [string(content.get(name)) for name in ("title", "url", "text", "result", "name")]
-    return "\n\n".join(filter(None, [*parts, "\n".join(filter(None, rest))]))
+    fields = [string(content.get(name)) for name in ("title", "url", "text", "result", "name")]
+    return "\n\n".join(filter(None, [*parts, "\n".join(filter(None, fields))]))
 
 
 def _part_text(part: object) -> str:
@@ -138,11 +138,11 @@ def in_order(nodes: Record, current: str) -> Iterator[tuple[str, Record]]:
     for name, value in nodes.items():
         parent = string(mapping(value).get("parent"))
         children.setdefault(parent if parent in nodes and parent != name else "", []).append(name)
-    shown, seen = _path_to_root(nodes, current), set[str]()
+    visible, seen = _path_to_root(nodes, current), set[str]()
     positions = {name: position for position, name in enumerate(nodes)}
 
     def stacked(names: list[str]) -> list[str]:
-        return sorted(names, key=lambda name: (name not in shown, -positions[name]))
+        return sorted(names, key=lambda name: (name not in visible, -positions[name]))
 
     waiting = sorted(nodes, key=lambda name: _time(nodes, name), reverse=True) + stacked(children.get("", []))
     while waiting:

@@ -161,10 +161,10 @@ def undecoded_reason(data: bytes) -> str:
 
     The result is empty for any other line, and for a progress record that has to be decoded.
     """
-    found = _START.match(data, 0, _START_BYTES)
-    if found is None or not data.endswith(b"}") or _JOINED in data or _MESSAGE in data:
+    start = _START.match(data, 0, _START_BYTES)
+    if start is None or not data.endswith(b"}") or _JOINED in data or _MESSAGE in data:
         return ""
-    return _REASONS.get(found[1].decode(), "")
+    return _REASONS.get(start[1].decode(), "")
 
 
 def subagent_of(record: Record) -> str:
@@ -207,10 +207,10 @@ def records_of_subagents(lines: Iterable[Line]) -> Iterator[tuple[Record, Line]]
 
 def lines_by_subagent(lines: Iterable[Line]) -> dict[str, list[Line]]:
     """Return the lines with messages of sub-agents, without their content, by the sub-agent's session ID."""
-    found: dict[str, dict[int, Line]] = {}
+    by_subagent: dict[str, dict[int, Line]] = {}
     for record, line in records_of_subagents(lines):
-        found.setdefault(subagent_of(record), {})[line.number] = line._replace(data=b"")
-    return {native_id: [*on_lines.values()] for native_id, on_lines in found.items()}
+        by_subagent.setdefault(subagent_of(record), {})[line.number] = line._replace(data=b"")
+    return {native_id: [*on_lines.values()] for native_id, on_lines in by_subagent.items()}
 
 
 _TITLES = {"custom-title": ("customTitle", 4), "agent-name": ("agentName", 3), "ai-title": ("aiTitle", 2)}
@@ -282,9 +282,9 @@ class ClaudeCodeReader(RecordReader):
 
     def _records(self, line: Line) -> list[Record] | Reason:
         """Return the records on a line. Beside a message of this sub-agent, records of its parent are omitted."""
-        found = super()._records(line)
-        own = [] if isinstance(found, str) else [each for each in found if self._is_own_progress(each)]
-        return own or found
+        records = super()._records(line)
+        own = [] if isinstance(records, str) else [each for each in records if self._is_own_progress(each)]
+        return own or records
 
     def _is_own_progress(self, record: Record) -> bool:
         return self._is_subagent and subagent_of(record) == self._session.native_id
@@ -327,15 +327,15 @@ class ClaudeCodeReader(RecordReader):
         task = team_task(text) if self._is_subagent or record.get("agentName") else ""
         if task:
             return AttributedText(Speaker.HOST, Kind.PROMPT, task)
-        found = attribute(text)
-        if found.kind is not Kind.PROMPT:
-            return found
+        attributed = attribute(text)
+        if attributed.kind is not Kind.PROMPT:
+            return attributed
         origin = mapping(record.get("origin")).get("kind", "human")
         injected = record.get("isMeta") is True or origin != "human" or record.get("toolUseResult") is not None
         if not injected and self._is_subagent:
-            return found._replace(speaker=Speaker.HOST)
+            return attributed._replace(speaker=Speaker.HOST)
         # Before version 2, sub-agents were recorded in their parent's file.
-        return AttributedText.injected(found.text) if injected or record.get("isSidechain") is True else found
+        return AttributedText.injected(attributed.text) if injected or record.get("isSidechain") is True else attributed
 
     def _text_events(self, record: Record, stamp: RecordStamp, text: AttributedText) -> list[Turn | Note]:
         self._queue.skip(text.text)
@@ -366,10 +366,10 @@ class ClaudeCodeReader(RecordReader):
     def _result(self, stamp: RecordStamp, block: Record, extra: object) -> Turn:
         call_id = string(block.get("tool_use_id"))
         call = self._calls.waiting.pop(call_id, UNKNOWN_CALL)
-        found = result_of(block, call, extra, shorten=self._shorten)
+        output = result_of(block, call, extra, shorten=self._shorten)
         return stamp.turn(
-            found.speaker, Kind.RESULT, found.text,
-            tool=call.tool, call=call_id, failed=found.failed, reads=found.reads, writes=found.writes,
+            output.speaker, Kind.RESULT, output.text,
+            tool=call.tool, call=call_id, failed=output.failed, reads=output.reads, writes=output.writes,
         )  # fmt: skip
 
     # Records of the assistant.
@@ -440,16 +440,16 @@ class ClaudeCodeReader(RecordReader):
         subtype, text = string(record.get("subtype")), clean(string(record.get("content")))
         if subtype == "compact_boundary":
             details = mapping(record.get("compactMetadata"))
-            known = [string(details.get("trigger")), f"{count_of(details.get('preTokens'))} tokens before"]
-            text = f"{text or 'Conversation compacted'} ({', '.join(filter(None, known))})"
+            facts = [string(details.get("trigger")), f"{count_of(details.get('preTokens'))} tokens before"]
+            text = f"{text or 'Conversation compacted'} ({', '.join(filter(None, facts))})"
             return self._text_events(record, stamp, AttributedText(Speaker.HOST, Kind.COMPACTION, text))
         if subtype == "away_summary" and text:
             recap = text.removesuffix(_AWAY_HINT).strip()
             return self._text_events(record, stamp, AttributedText(Speaker.HOST, Kind.RECAP, recap))
         if subtype == "local_command" and text:
-            found = self._attributed(record, text)
-            bare = found.kind is Kind.PROMPT and not text.startswith("<")
-            return self._text_events(record, stamp, AttributedText.injected(text) if bare else found)
+            attributed = self._attributed(record, text)
+            bare = attributed.kind is Kind.PROMPT and not text.startswith("<")
+            return self._text_events(record, stamp, AttributedText.injected(text) if bare else attributed)
         return SkipReason.BOOKKEEPING if subtype in _SKIPPED_SYSTEM else unknown_type(f"system/{subtype}")
 
     def _attachment(self, record: Record, stamp: RecordStamp) -> RecordEvents:
@@ -457,10 +457,10 @@ class ClaudeCodeReader(RecordReader):
         kind, name = string(attached.get("type")), clean(string(attached.get("filename")))
         text = clean(content_text(attached.get("prompt")))
         if kind == "queued_command" and text:
-            found = self._attributed({**record, "origin": attached.get("origin")}, text)
-            if attached.get("commandMode", "prompt") != "prompt" and found.kind is Kind.PROMPT:
-                found = AttributedText.injected(found.text)
-            return self._text_events(record, stamp, found)
+            attributed = self._attributed({**record, "origin": attached.get("origin")}, text)
+            if attached.get("commandMode", "prompt") != "prompt" and attributed.kind is Kind.PROMPT:
+                attributed = AttributedText.injected(attributed.text)
+            return self._text_events(record, stamp, attributed)
         if kind == "file" and name:
             turn = stamp.turn(Speaker.HOST, Kind.INJECTED, f"Attached: {name}", reads=(name,))
             return [turn, *self._envelope_notes(record, stamp.line)]
@@ -476,12 +476,12 @@ class ClaudeCodeReader(RecordReader):
             self._queue.read(attribute(text).text)
         if operation != "enqueue" or not text:
             return SkipReason.BOOKKEEPING
-        found = attribute(text)
-        if found.kind is not Kind.PROMPT or text.startswith('{"task_id"'):
+        attributed = attribute(text)
+        if attributed.kind is not Kind.PROMPT or text.startswith('{"task_id"'):
             return SkipReason.QUEUED
         if text.startswith("/") and len(text.split()) == 1:
-            found = AttributedText.injected(text)
-        turn = stamp.turn(found.speaker, found.kind, found.text)
+            attributed = AttributedText.injected(text)
+        turn = stamp.turn(attributed.speaker, attributed.kind, attributed.text)
         # A queue operation has no ID and occurs in every copy of the file.
         queued_id = record_id("", f"{turn.at} {text}".encode()) if turn.at is not None else ""
         self._queue.add(turn._replace(record=queued_id))
@@ -575,12 +575,12 @@ class ClaudeCode(FolderFormat):
         """Return the existing `projects` folders of this user from all documented locations."""
         configured = os.environ.get(self.home_variable)
         homes = [Path(configured).expanduser()] if configured else []
-        found: dict[Path, Path] = {}
+        folders: dict[Path, Path] = {}
         for home in (*homes, Path.home() / ".claude", Path.home() / ".config" / "claude"):
             folder = home / "projects"
             if folder.is_dir():
-                found.setdefault(folder.resolve(), folder)
-        return list(found.values())
+                folders.setdefault(folder.resolve(), folder)
+        return list(folders.values())
 
     def archive_name(self, path: Path, root: Path) -> str:
         """Return the path below `projects`, such as `<project folder>/<session>.jsonl`."""

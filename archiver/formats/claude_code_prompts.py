@@ -84,16 +84,16 @@ def team_task(text: str) -> str:
 
 def _actions(text: str) -> dict[str, str]:
     """Return the content of each tag around a command, by tag name. The result is empty if there is other text."""
-    found: dict[str, str] = {}
-    rest = text
-    while rest.startswith("<"):
-        tag = next((tag for tag in _ACTIONS if rest.startswith((f"<{tag}>", f"<{tag} "))), None)
-        end = rest.find(f"</{tag}>") if tag else -1
+    fields: dict[str, str] = {}
+    remaining = text
+    while remaining.startswith("<"):
+        tag = next((tag for tag in _ACTIONS if remaining.startswith((f"<{tag}>", f"<{tag} "))), None)
+        end = remaining.find(f"</{tag}>") if tag else -1
         if tag is None or end < 0:
             return {}
-        found.setdefault(tag, rest[rest.find(">") + 1 : end].strip())
-        rest = rest[end + len(tag) + 3 :].lstrip()
-    return {} if rest else found
+        fields.setdefault(tag, remaining[remaining.find(">") + 1 : end].strip())
+        remaining = remaining[end + len(tag) + 3 :].lstrip()
+    return {} if remaining else fields
 
 
 def _unwrapped(tags: dict[str, str]) -> AttributedText:
@@ -265,8 +265,8 @@ def _answers(details: Arguments) -> str:
     """Return the user's answers to the assistant's questions, with the user's notes."""
     notes = mapping(details.get("annotations"))
     lines: list[str] = []
-    for question, given in mapping(details.get("answers")).items():
-        answer = given.strip() if isinstance(given, str) else ", ".join(map(string, listing(given))).strip()
+    for question, value in mapping(details.get("answers")).items():
+        answer = value.strip() if isinstance(value, str) else ", ".join(map(string, listing(value))).strip()
         note = string(mapping(notes.get(question)).get("notes"))
         lines.append(f"{question} → {answer}" + (f" ({note})" if note and note.strip() != answer else ""))
     return clean("\n".join(lines))
@@ -282,8 +282,8 @@ def _extra_text(extra: object) -> str:
     if isinstance(extra, str):
         return extra
     details = mapping(extra)
-    shown = "\n".join(filter(None, (string(details.get("stdout")), string(details.get("stderr")))))
-    return shown or content_text(details.get("content")) or content_text(extra)
+    output = "\n".join(filter(None, (string(details.get("stdout")), string(details.get("stderr")))))
+    return output or content_text(details.get("content")) or content_text(extra)
 
 
 def content_text(content: object) -> str:

@@ -137,14 +137,14 @@ class _JsonStream:
                 return value
 
     def _read_more(self) -> bool:
-        rest = self._text[self._at :]
-        limits = (("a conversation", len(rest), CONVERSATION_LIMIT), ("the export", self._read, EXPORT_LIMIT))
+        remaining = self._text[self._at :]
+        limits = (("a conversation", len(remaining), CONVERSATION_LIMIT), ("the export", self._read, EXPORT_LIMIT))
         for name, size, limit in limits:
             if size > limit:
                 raise SourceUnreadable(self._path, f"{name} is larger than the limit of {limit >> 20} MB")
-        piece = self._file.read(max(_PIECE, len(rest)))
+        piece = self._file.read(max(_PIECE, len(remaining)))
         self._read += len(piece)
-        self._text, self._at = rest + piece, 0
+        self._text, self._at = remaining + piece, 0
         return bool(piece)
 
 
@@ -186,8 +186,8 @@ def fingerprint(*values: object) -> int:
 
 def file_fingerprint(path: Path) -> int:
     """Return a fingerprint that changes whenever the file changes. Raises `OSError`."""
-    found = path.stat()
-    return fingerprint(found.st_ino, found.st_size, found.st_mtime_ns)
+    state = path.stat()
+    return fingerprint(state.st_ino, state.st_size, state.st_mtime_ns)
 
 
 def file_name(session_id: str) -> str:
@@ -229,9 +229,9 @@ class ExportFormat(FolderFormat):
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield each conversation, with its header before its messages."""
-        for found in conversations(path):
-            if isinstance(found.get(self.messages_field), self.messages_type):
-                yield self._session(found)
+        for conversation in conversations(path):
+            if isinstance(conversation.get(self.messages_field), self.messages_type):
+                yield self._session(conversation)
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name."""
@@ -292,9 +292,9 @@ class ForeignDatabase:
             try:
                 before = self._state_without_log()
                 with self._opened(immutable=before is not None) as connection:
-                    found = cast("Rows", connection.execute(sql, values).fetchall())
+                    rows = cast("Rows", connection.execute(sql, values).fetchall())
                 if before is None or before == self._state_without_log():
-                    return found
+                    return rows
                 problem = "another program changes it too often"
             except (apsw.NotADBError, apsw.SQLError) as error:
                 problem = str(error)
@@ -349,7 +349,7 @@ def as_text(value: Value) -> str:
 
 def _stat(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        state = path.stat()
     except FileNotFoundError:
         return ()
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    return (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)

@@ -71,8 +71,8 @@ class CopilotReader(RecordReader):
         kind = string(record.get("type"))
         handler = self._handlers.get(kind)
         if handler is None:
-            known = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
-            return known or unknown_type(kind)
+            reason = _SKIPPED_TYPES.get(kind) or _SKIPPED_FAMILIES.get(kind.partition(".")[0])
+            return reason or unknown_type(kind)
         own_id, data = record_id(string(record.get("id")), line.data), mapping(record.get("data"))
         self._by_subagent = bool(string(record.get("agentId")) or string(data.get("parentToolCallId")))
         return handler(data, RecordStamp(line.number, instant(record.get("timestamp")), own_id))
@@ -99,7 +99,7 @@ class CopilotReader(RecordReader):
 
     def _shutdown(self, data: Record, stamp: RecordStamp) -> RecordEvents:
         """Return a turn with the session's changed files, and a note on its token usage."""
-        used = [mapping(mapping(each).get("usage")) for each in mapping(data.get("modelMetrics")).values()]
+        used = [mapping(mapping(metrics).get("usage")) for metrics in mapping(data.get("modelMetrics")).values()]
         tokens_in, tokens_out = (sum(total(each, name) for each in used) for name in ("inputTokens", "outputTokens"))
         changed_files = listing(mapping(data.get("codeChanges")).get("filesModified"))
         paths = tuple(clean(path) for path in map(string, changed_files) if path)

@@ -86,11 +86,11 @@ def chat_sessions(path: Path) -> Iterator[ContainedSession]:
 
 
 def _header(database: ForeignDatabase, session_id: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+    metadata: dict[str, object] = {}
     if database.columns("meta"):
         for (value,) in database.rows(f"SELECT {as_bytes('value')} FROM meta"):
-            found |= _meta(value)
-    return {"agentId": session_id} | {name: found[name] for name in _CHAT_HEADER if name in found}
+            metadata |= _meta(value)
+    return {"agentId": session_id} | {name: metadata[name] for name in _CHAT_HEADER if name in metadata}
 
 
 def _meta(value: Value) -> dict[str, object]:
@@ -126,14 +126,14 @@ def conversation_folders(path: Path) -> dict[str, str]:
     In the global database, each conversation has its own folder. Workspaces that cannot be read are ignored.
     """
     user = path.parent.parent
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for workspace in _workspaces(user / _WORKSPACES):
         folder = workspace_folder(workspace)
         if folder:
             # A conversation can be open in a workspace to which it does not belong.
             for listed, conversation in _conversations_of(workspace / _DATABASE):
-                found[conversation] = folder if listed else found.get(conversation, folder)
-    return found | dict(_registered(path))
+                names[conversation] = folder if listed else names.get(conversation, folder)
+    return names | dict(_registered(path))
 
 
 def folder_called(name: str, user: Path) -> str:
@@ -160,8 +160,8 @@ def workspace_folder(workspace: Path) -> str:
 
     A workspace with several folders is named by its `.code-workspace` file.
     """
-    found = json_file(workspace / "workspace.json")
-    return _local_path(first_string(found, "folder", "workspace", "configuration"))
+    settings = json_file(workspace / "workspace.json")
+    return _local_path(first_string(settings, "folder", "workspace", "configuration"))
 
 
 def is_readable(columns: Collection[str]) -> bool:
@@ -180,8 +180,8 @@ def entry(database: ForeignDatabase, key: str) -> Record:
 def decoded(data: object) -> Record:
     """Return an object decoded from JSON, or an empty object if the JSON contains anything else."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    found = decode(raw) if isinstance(raw, bytes) else []
-    return found[0] if isinstance(found, list) and found else {}
+    records = decode(raw) if isinstance(raw, bytes) else []
+    return records[0] if isinstance(records, list) and records else {}
 
 
 def _workspaces(folder: Path) -> list[Path]:
@@ -194,11 +194,11 @@ def _workspaces(folder: Path) -> list[Path]:
 def _conversations_of(path: Path) -> Iterator[tuple[bool, str]]:
     """Yield the IDs of the conversations that a workspace lists (True) or has opened (False)."""
     try:
-        found = entry(ForeignDatabase(path), _WORKSPACE_LIST) if path.is_file() else {}
+        state = entry(ForeignDatabase(path), _WORKSPACE_LIST) if path.is_file() else {}
     except SourceUnreadable:
         return
-    yield from ((True, string(each.get("composerId"))) for each in mappings(found.get("allComposers")))
-    yield from ((False, string(name)) for field in _OPENED for name in listing(found.get(field)))
+    yield from ((True, string(composer.get("composerId"))) for composer in mappings(state.get("allComposers")))
+    yield from ((False, string(name)) for field in _OPENED for name in listing(state.get(field)))
 
 
 def _registered(path: Path) -> Iterator[tuple[str, str]]:
@@ -211,14 +211,14 @@ def _registered(path: Path) -> Iterator[tuple[str, str]]:
     for header in headers:
         workspace = mapping(header.get("workspaceIdentifier"))
         uri = workspace.get("uri") or workspace.get("configPath")
-        place = first_string(mapping(uri), "external", "fsPath", "path") or string(uri)
-        if folder := _local_path(place):
+        location = first_string(mapping(uri), "external", "fsPath", "path") or string(uri)
+        if folder := _local_path(location):
             yield string(header.get("composerId")), folder
 
 
-def _local_path(place: str) -> str:
+def _local_path(location: str) -> str:
     """Return the path in a URI such as `file:///home/demo/shop`. Return any other path unchanged."""
-    path = unquote(urlsplit(place).path) if "://" in place else place
+    path = unquote(urlsplit(location).path) if "://" in location else location
     path = path[1:] if _DRIVE.match(path) else path
     return str(PurePosixPath(path).with_suffix("")) if path.endswith(_WORKSPACE_SUFFIX) else path
 
@@ -253,7 +253,7 @@ def editor_sessions(path: Path) -> Iterator[ContainedSession]:
             yield _session(path, session_id, fingerprint(state, folder), 0, rows)
     for tab in mappings(entry(database, _TABS).get("tabs")):
         session_id = string(tab.get("tabId"))
-        bubbles = [(_id(each), each) for each in listing(tab.get("bubbles"))]
+        bubbles = [(_id(bubble), bubble) for bubble in listing(tab.get("bubbles"))]
         lines = list(_editor_lines(session_id, tab, own, bubbles))
         at = instant(tab.get("lastSendTime")) or 0
         yield _session(path, session_id, fingerprint(*lines), at, partial(iter, lines))
@@ -278,7 +278,7 @@ def _states(database: ForeignDatabase) -> dict[str, int]:
         for key, *values in database.rows(query, _range(prefix)):
             session_id, _, bubble = as_text(key).removeprefix(prefix).partition(":")
             rows.setdefault(session_id, []).append(repr((prefix, bubble, *values)))
-    return {session_id: fingerprint(*sorted(found)) for session_id, found in rows.items()}
+    return {session_id: fingerprint(*sorted(fingerprints)) for session_id, fingerprints in rows.items()}
 
 
 def _range(prefix: str) -> tuple[str, str]:
@@ -299,9 +299,9 @@ def _composer_lines(database: ForeignDatabase, session_id: str, folder: str) -> 
     )
     values = {as_text(key): value for key, value in rows}
     composer = decoded(values.pop(_COMPOSER + session_id, None))
-    bubbles = {_id(each): each for each in listing(composer.get("conversation"))}
+    bubbles = {_id(bubble): bubble for bubble in listing(composer.get("conversation"))}
     bubbles |= {key.removeprefix(prefix): exact_json(value) for key, value in values.items()}
-    order = [_id(each) for each in listing(composer.get("fullConversationHeadersOnly"))]
+    order = [_id(header) for header in listing(composer.get("fullConversationHeadersOnly"))]
     ordered = dict.fromkeys([*(each for each in order if each in bubbles), *bubbles])
     yield from _editor_lines(session_id, composer, folder, [(each, bubbles[each]) for each in ordered])
 
@@ -443,10 +443,10 @@ def _asked(text: str) -> str:
 
     The result is empty if the user typed nothing.
     """
-    typed, rest = _QUERY.findall(text), clean(_TIMESTAMP.sub("", text))
+    typed, text_left = _QUERY.findall(text), clean(_TIMESTAMP.sub("", text))
     if typed:
         return clean("\n\n".join(typed))
-    return "" if rest.startswith(_ADDED) else rest
+    return "" if text_left.startswith(_ADDED) else text_left
 
 
 def _time_in(text: str) -> Milliseconds | None:
@@ -455,22 +455,22 @@ def _time_in(text: str) -> Milliseconds | None:
     A time without a time zone is read as UTC.
     """
     written = _TIMESTAMP.search(text)
-    found = _TIME.fullmatch(written[1]) if written else None
-    if written is None or found is None or found["month"] not in _MONTHS:
+    time = _TIME.fullmatch(written[1]) if written else None
+    if written is None or time is None or time["month"] not in _MONTHS:
         return instant(written[1]) if written else None
-    hour = int(found["hour"]) % 12 + 12 * (found["half"] == "PM") if found["half"] else int(found["hour"])
-    offset = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+    hour = int(time["hour"]) % 12 + 12 * (time["half"] == "PM") if time["half"] else int(time["hour"])
+    offset = timedelta(hours=int(time["hours"] or 0), minutes=int(time["minutes"] or 0))
     try:
         local = datetime(
-            int(found["year"]),
-            _MONTHS.index(found["month"]) + 1,
-            int(found["day"]),
+            int(time["year"]),
+            _MONTHS.index(time["month"]) + 1,
+            int(time["day"]),
             hour,
-            int(found["minute"]),
-            int(found["second"] or 0),
+            int(time["minute"]),
+            int(time["second"] or 0),
             tzinfo=UTC,
         )
-        return round((local + (offset if found["sign"] == "-" else -offset)).timestamp() * 1000)
+        return round((local + (offset if time["sign"] == "-" else -offset)).timestamp() * 1000)
     except (ValueError, OverflowError):
         return None
 

@@ -54,7 +54,7 @@ def split_added(prompt: str) -> tuple[str, str]:
 
     Gemini CLI escapes angle brackets in the text of hooks. They are restored.
     """
-    added = "\n".join(found[2] for found in _ADDED.finditer(prompt)).replace("&lt;", "<").replace("&gt;", ">")
+    added = "\n".join(addition[2] for addition in _ADDED.finditer(prompt)).replace("&lt;", "<").replace("&gt;", ">")
     return _ADDED.sub("", prompt).strip(), added.strip()
 
 
@@ -85,10 +85,10 @@ class _Journal(Struct):
 
         If the message is unknown, remove the whole conversation.
         """
-        known = self.lines.get(message)
-        if known is None and partial:
+        recorded = self.lines.get(message)
+        if recorded is None and partial:
             return [Note(line, Fact.REWOUND, "")]
-        first = known if known is not None else min(self.lines.values(), default=0)
+        first = recorded if recorded is not None else min(self.lines.values(), default=0)
         self.lines = {name: start for name, start in self.lines.items() if start < first}
         return [Note(line, Fact.REWOUND, str(first))] if first else []
 
@@ -138,9 +138,9 @@ class GeminiReader(RecordReader):
         if "messages" not in about:
             return events
         messages = mappings(about.get("messages"))
-        ids = {string(each.get("id")) for each in messages}
+        ids = {string(message.get("id")) for message in messages}
         events += self._journal.replace(ids, line.number, partial=self._partial)
-        new = [each for each in messages if string(each.get("id")) not in self._journal.lines]
+        new = [message for message in messages if string(message.get("id")) not in self._journal.lines]
         found = [self._message(each, line, only_record=False) for each in new]
         return events + [event for each in found if not isinstance(each, str) for event in each]
 
@@ -179,7 +179,7 @@ class GeminiReader(RecordReader):
     def _reply(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
         group, counts = string(message.get("id")), mapping(message.get("tokens"))
         used = usage(group or stamp.record, total(counts, "input"), total(counts, "output", "thoughts"))
-        turns = [turn for each in mappings(message.get("thoughts")) for turn in _thought(each, stamp, group)]
+        turns = [turn for thought in mappings(message.get("thoughts")) for turn in _thought(thought, stamp, group)]
         turns += stamp.reply(Kind.PROSE, _text(message), group)
         for call in mappings(message.get("toolCalls")):
             turns += self._call(call, stamp, group)
@@ -246,11 +246,11 @@ def _result_of(call: Record) -> str:
     """
     responses = [mapping(part.get("functionResponse")) for part in mappings(call.get("result"))]
     answers = [first_string(mapping(response.get("response")), "output", "error") for response in responses]
-    shown = call.get("resultDisplay")
+    display = call.get("resultDisplay")
     answer = "\n".join(filter(None, answers)) or _content_text(call.get("result"))
     tagged = _UNTRUSTED.fullmatch(answer)
     answer = tagged[1] if tagged else answer
-    return answer or string(shown) or string(mapping(shown).get("fileDiff"))
+    return answer or string(display) or string(mapping(display).get("fileDiff"))
 
 
 def _part_text(part: Record) -> str:
@@ -271,9 +271,9 @@ def project_folder(stored: Path, digest: str = "") -> str:
     the path.
     """
     names = _registered(stored.parent.parent / _REGISTRY)
-    known = _recorded(stored) or next((path for path, name in names.items() if name == stored.name), "")
-    if known:
-        return known
+    project = _recorded(stored) or next((path for path, name in names.items() if name == stored.name), "")
+    if project:
+        return project
     digests = {stored.name, digest}
     return next((path for path in _paths(stored, names) if _digest(path) in digests), "")
 

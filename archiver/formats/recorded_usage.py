@@ -6,7 +6,7 @@ Only lines that contain the name of a usage field are decoded, because most line
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from ...core.token_usage import TokenCounts, UsageRecord
+from ...core.tokens import TokenCounts, UsageRecord
 from ..lines import Record, decode
 from .json_values import count_of, first_string, mapping, string, total
 

@@ -1,35 +1,37 @@
-"""Choice of the transcripts that an ingest run copies and parses, parallel parsing, and storage of the results.
+"""Choice of what an ingest run reads: changed transcripts, and changed sessions of containers.
 
-Many new files are parsed in this process and in the processes of a pool. One parsed source is stored in the caller's
-transaction.
+Each session of a container gets its own raw copy. New messages are appended to the copy. A changed message replaces its
+earlier version only if it contains all of that version. Otherwise both versions are kept. Therefore, no content is
+lost, and a message that grows in fifty updates is stored once.
 """
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+import hashlib
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final, TypeAlias
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ...core.conversation import UNINDEXED, Note, ResumePoint, Session, Turn
-from ...core.errors import CopyDamaged, PalaverError, SourceUnreadable
+from ...core.conversation import ResumePoint, Session, Turn, now
+from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.reports import IngestReport, OmittedFile
+from ...core.runtime import sync, sync_path
 from .. import lines
-from ..copies.raw_copy import Copied, RawArchive, Stat, unreadable
+from ..copies.raw_copy import Copied, Copy, RawArchive, Stat, drop_checksums, new_content, remove, unreadable
+from ..copies.storage_formats import continued, verify
 from ..deletion.suppression import SuppressionList
-from ..formats import TranscriptFormat
+from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..formats.registry import by_agent
-from ..lines import head
-from ..reading.parsing import Exclusion, ParsedLines, folder_in, parse
-from ..reading.source_reader import SourceReader, apply_title
+from ..lines import DOCUMENT, opened
+from ..reading.parsing import Exclusion, folder_in
 from ..redaction import Redactor
-from ..redaction.redactor import TranscriptRedactor
 from ..store import Source, Store
-from ..zstd_file import DOCUMENT, opened
-from .parser_pool import ParserPool
+from ..store.source_table import NO_DEVICE
 from .transcripts import Transcript
 
 
@@ -70,7 +72,7 @@ class JobPlanner:
 
         Omitted transcripts are counted in `report`. An unchanged transcript costs one `stat` call.
         """
-        known = self._store.sources.by_path()
+        sources = self._store.sources.by_path()
         changed: list[tuple[Stat, Transcript]] = []
         for transcript in transcripts:
             report.seen += 1
@@ -79,43 +81,43 @@ class JobPlanner:
             except OSError as error:
                 report.problems.append(SourceUnreadable(transcript.path, error.strerror or str(error)))
                 continue
-            if self._is_changed(transcript.path, stat, known.get(transcript.path)):
+            if self._is_changed(transcript.path, stat, sources.get(transcript.path)):
                 changed.append((stat, transcript))
         changed.sort(key=lambda pair: (pair[0].mtime, pair[1].path))
-        found = [self._job(each, stat.size, known.get(each.path), report) for stat, each in changed]
-        return [job for job in found if job is not None]
+        jobs = [self._job(transcript, stat.size, sources.get(transcript.path), report) for stat, transcript in changed]
+        return [job for job in jobs if job is not None]
 
-    def _is_changed(self, path: Path, stat: Stat, known: Source | None) -> bool:
-        if known is not None:
-            return not self._raw.is_unchanged(known, stat)
+    def _is_changed(self, path: Path, stat: Stat, source: Source | None) -> bool:
+        if source is not None:
+            return not self._raw.is_unchanged(source, stat)
         erased = self._deleted and self._store.tombstones.is_erased_file(
             self._deleted.file(path), stat.mtime, stat.size
         )
         return not erased
 
-    def _job(self, transcript: Transcript, size: int, known: Source | None, report: IngestReport) -> IngestJob | None:
+    def _job(self, transcript: Transcript, size: int, source: Source | None, report: IngestReport) -> IngestJob | None:
         path = transcript.path
-        continued = known if known is not None and self._raw.is_continued(known) else None
+        continued = source if source is not None and self._raw.is_continued(source) else None
         try:
-            found = by_agent(continued.agent) if continued else transcript.recognise()
-            excluded = found is not None and self._is_excluded(transcript, found)
+            transcript_format = by_agent(continued.agent) if continued else transcript.recognise()
+            excluded = transcript_format is not None and self._is_excluded(transcript, transcript_format)
         except OSError as error:
             report.problems.append(unreadable(path, error))
             return None
-        if found is None or excluded:
+        if transcript_format is None or excluded:
             report.excluded += excluded
             report.foreign += not excluded
             reason = "excluded by config.toml" if excluded else "not a transcript of a supported agent"
             report.omitted.append(OmittedFile(path, reason))
             return None
         if continued is not None:
-            return IngestJob(path, found, continued.archived, size, continued=continued)
-        if known is not None and self._keeps_everything(known, found, path):
-            return IngestJob(path, found, known.archived, size, continued=known, rewritten=True)
-        wanted = self._redactor.redact_name(transcript.archived(found))
-        archived = self._raw.free_name(wanted, self.names, path)
+            return IngestJob(path, transcript_format, continued.archived, size, continued=continued)
+        if source is not None and self._keeps_everything(source, transcript_format, path):
+            return IngestJob(path, transcript_format, source.archived, size, continued=source, rewritten=True)
+        name = self._redactor.redact_name(transcript.archived(transcript_format))
+        archived = self._raw.free_name(name, self.names, path)
         self.names.add(archived)
-        return IngestJob(path, found, archived, size, replaced=known)
+        return IngestJob(path, transcript_format, archived, size, replaced=source)
 
     def _is_excluded(self, transcript: Transcript, transcript_format: TranscriptFormat) -> bool:
         """Return whether the settings exclude the transcript's folder or the working folder in its first lines."""
@@ -146,8 +148,8 @@ def loses_nothing(transcript_format: TranscriptFormat, session: Session, before:
     return all(any(_continues(new, old) for new in later) for old in _turns(transcript_format, session, before))
 
 
-def _turns(known: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
-    events = known.reader(session, shorten=False).read(lines.split(file))
+def _turns(transcript_format: TranscriptFormat, session: Session, file: BinaryIO) -> Iterator[Turn]:
+    events = transcript_format.reader(session, shorten=False).read(lines.split(file))
     return (event for event in events if isinstance(event, Turn))
 
 
@@ -155,176 +157,210 @@ def _continues(new: Turn, old: Turn) -> bool:
     return (new.speaker, new.kind) == (old.speaker, old.kind) and new.text.startswith(old.text)
 
 
-def stored_session(store: Store, session: Session) -> Session:
-    """Return the stored version of a session, or the given session if it is new.
+_ByteRange: TypeAlias = tuple[int, int]
+_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
+_PIECE: Final = 1 << 20
 
-    If the stored version has no working folder, it gets the folder of the given session. If the parent session is
-    marked as excluded from the index, the returned session gets the same mark.
+
+class _CopyLines(Struct):
+    """Lines of a copy.
+
+    `digests` contains the digests of all lines. `messages` maps each message ID to the byte range and the digest of the
+    message's last version.
     """
-    number = store.sessions.find(session.agent, session.native_id, session.scope)
-    if number is not None:
-        known = store.sessions.load(number)
-        known.cwd = known.cwd or session.cwd
-        session = known
-    return with_parent_mark(store, session)
+
+    digests: set[bytes] = field(default_factory=set[bytes])
+    messages: dict[bytes, tuple[_ByteRange, bytes]] = field(default_factory=dict[bytes, "tuple[_ByteRange, bytes]"])
+    end: int = 0
+    """Byte offset after the last complete line. An interrupted write may have left bytes after it."""
 
 
-def with_parent_mark(store: Store, session: Session) -> Session:
-    """Mark a session as excluded from the index if its parent session is excluded. Return the session."""
-    if store.sessions.is_unindexed(session.agent, session.parent_id):
-        session.links[UNINDEXED] = "yes"
-    return session
+class ContainerExtractor:
+    """Extractor that copies the sessions of containers, so that they can be read like other transcripts."""
 
+    def __init__(
+        self, store: Store, root: Path, names: set[str], redactor: Redactor, erased: SuppressionList | None = None
+    ) -> None:
+        """Prepare extraction into the archive at `root`.
 
-def store_reading(store: Store, source: Source, session: Session, reading: SourceReader) -> bool:
-    """Save a source, its session and its exchanges. Unchanged exchanges keep their keys, even in another source.
-
-    Return whether other sources must be re-read because the owner of some lines changed.
-    """
-    number, before = store.sessions.save(session), source.session
-    source.session = number
-    number_of_source = store.sources.save(source)
-    if reading.tombstones:
-        store.tombstones.extend(reading.tombstones)
-    if reading.moved:
-        store.sources.remove_records((each.first, each.line) for each in reading.moved)
-    store.sources.add_records(number_of_source, reading.records)
-    moved = store.exchanges.replace(number, number_of_source, reading.first, reading.exchanges, reading.moved)
-    if not reading.first or all(each.ended != session.ended for each in reading.exchanges):
-        # The first or the last exchange may have disappeared, for example because a prompt was withdrawn.
-        store.sessions.update_dates(number)
-    if before is not None and before != number:
-        store.exchanges.set_session(number_of_source, before, number)
-        store.sessions.update_dates(before)
-    store.repetitions.record(number_of_source, reading.repetitions, replace=reading.is_whole)
-    store.subagent_calls.record(number_of_source, reading.subagents, replace=reading.is_whole)
-    changed = {*reading.later_sources, number_of_source} if moved else {*reading.later_sources}
-    if changed:
-        store.sources.outdate(reading.later_sources)
-        store.repetitions.outdate(changed)
-    store.sources.outdate(reading.less_detailed)
-    _apply_titles(store, reading.titles)
-    return bool(changed or reading.less_detailed)
-
-
-def _apply_titles(store: Store, titles: Sequence[Note]) -> None:
-    """Set the titles of sessions. A title belongs to the session that contains the record `Note.about`.
-
-    Titles with an unknown record are ignored.
-    """
-    places = store.sources.locate({title.about for title in titles})
-    for title in titles:
-        number = store.sources.session_of(places[title.about][0]) if title.about in places else None
-        if number is not None:
-            session = store.sessions.load(number)
-            apply_title(session, title)
-            store.sessions.save(session)
-
-
-ParsedFile: TypeAlias = tuple[Session, ParsedLines]
-_T = TypeVar("_T")
-_BATCH: Final = 64 << 20
-"""Maximum total size in bytes of the files that are parsed before the first of them is stored."""
-_DECODER: msgpack.Decoder[ParsedFile | None] = msgpack.Decoder(ParsedFile | None)
-
-
-class ParseTask(Struct, frozen=True):
-    """New file to parse: its format, its path, and its copy in the archive at `root`."""
-
-    format: TranscriptFormat
-    path: Path
-    root: Path
-    archived: str
-    key: bytes
-    """Key for the placeholders of secrets."""
-
-    def run(self) -> ParsedFile | None:
-        """Return the file's session and lines, or None if the copy cannot be read.
-
-        The caller then reads the copy itself and reports the problem.
+        `names` lists the copies in the archive. `erased` contains the lines to omit.
         """
-        redactor = Redactor(self.key)
-        try:
-            with opened(self.root / self.archived) as file:
-                session = TranscriptRedactor(redactor).session(self.format.identify(self.path, head(file)))
-                return session, parse(self.format, session, ResumePoint(), file, redactor)
-        except (OSError, PalaverError):
-            return None
+        self._store, self._root, self._names = store, root, names
+        self._redactor, self._erased = redactor, erased
 
+    def changed_state(self, path: Path, transcript_format: ContainerFormat) -> int | None:
+        """Return the state of a container, or None if it has not changed since its last ingest. Raises `OSError`."""
+        state = transcript_format.container_state(path)
+        return None if self._store.containers.state(path) == state else state
 
-class ParallelParser:
-    """Parser that sends copied files to a pool of processes. While it waits, it parses other files in this process."""
+    def extract(
+        self, session: ContainedSession, transcript_format: TranscriptFormat
+    ) -> tuple[IngestJob, Copied] | None:
+        """Update the copy of a session. Return None if the copy is current.
 
-    def __init__(self, pool: ParserPool, tasks: Mapping[str, tuple[ParseTask, Future[Copied]]]) -> None:
-        """Start each task as soon as its raw copy is written.
-
-        `tasks` is ordered: the caller must call `take` in the same order.
+        Raises:
+            SourceUnreadable: The session cannot be read.
+            OSError: The copy cannot be written.
         """
-        self._pool = pool
-        self._tasks = {name: task for name, (task, _) in tasks.items()}
-        self._lock = threading.RLock()
-        self._uncopied, self._ready = set(tasks), deque[str]()
-        self._active = 0
-        self._submitted = dict[str, Future[bytes]]()
-        self._parsed = dict[str, ParsedFile | None]()
-        for name, (_, copy) in tasks.items():
-            copy.add_done_callback(partial(self._add, name))
-
-    def take(self, name: str) -> ParsedFile | None:
-        """Return the parsed content of a file, or None if parsing was not started or failed."""
-        with self._lock:
-            self._uncopied.discard(name)
-            if name in self._ready:
-                self._ready.remove(name)
-            future = self._submitted.pop(name, None)
-        if future is None:
-            return self._parsed.pop(name, None)
-        while not future.done() and (other := self._next()) is not None:
-            self._parsed[other] = self._tasks[other].run()
-        try:
-            return _DECODER.decode(future.result())
-        except (OSError, RuntimeError, MemoryError, MsgspecError):  # A RuntimeError means that the process died.
+        source = self._store.sources.at(session.path)
+        name = f"{transcript_format.agent}/{session.archive_name}"
+        archived = source.archived if source is not None else self._new_name(name)
+        copy = Copy(self._root, archived)
+        if source is not None and source.inode == session.fingerprint and copy.size() >= source.size:
             return None
+        if self._erased:
+            rows, erased = session.lines, self._erased
+            session = replace(session, lines=lambda: erased.without(session.path, rows()))
+        drop = partial(drop_checksums, self._store, (source,))
+        updated = RawArchive(self._root).update(
+            archived, lambda made: update_copy(session, transcript_format, made, source, drop)
+        )
+        if source is None and not updated.size:
+            remove(copy)  # All of the session was erased.
+            return None
+        stat = Stat(NO_DEVICE, session.fingerprint, (session.changed_at or now()) * 1_000_000, updated.size)
+        job = IngestJob(session.path, transcript_format, archived, updated.size, source, rewritten=not updated.appended)
+        return job, Copied(stat, b"", b"", updated.sums)
 
-    def _add(self, name: str, copy: Future[Copied]) -> None:
-        with self._lock:
-            if name in self._uncopied and not copy.cancelled() and copy.exception() is None:
-                self._uncopied.remove(name)
-                self._ready.append(name)
-                self._submit()
-
-    def _submit(self) -> None:
-        """Submit tasks until the pool has one more task than processes. `take` parses other tasks in this process."""
-        with self._lock:
-            while self._active <= self._pool.size and (name := self._next()) is not None:
-                self._active += 1
-                self._submitted[name] = future = self._pool.submit(_run, self._tasks[name])
-                future.add_done_callback(self._done)
-
-    def _done(self, future: Future[bytes]) -> None:
-        with self._lock:
-            if not future.cancelled() and future.exception() is None:  # Otherwise the pool is broken.
-                self._active -= 1
-                self._submit()
-
-    def _next(self) -> str | None:
-        with self._lock:
-            return self._ready.popleft() if self._ready else None
+    def _new_name(self, preferred: str) -> str:
+        """Return an unused copy name without secrets, and reserve the name."""
+        name = self._redactor.redact_name(preferred)
+        path, number = PurePosixPath(name), 1
+        while name in self._names:
+            number += 1
+            name = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
+        self._names.add(name)
+        return name
 
 
-def batches(items: Sequence[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Split items into lists with a total size of at most 64 MiB. A list has at least one item."""
-    batch: list[_T] = []
-    total = 0
-    for item in items:
-        if batch and total + size(item) > _BATCH:
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += size(item)
-    if batch:
-        yield batch
+class UpdatedCopy(Struct, frozen=True):
+    """Updated copy: its size in bytes, its packed checksums, and whether the update only appended lines."""
+
+    size: int
+    appended: bool
+    sums: bytes
 
 
-def _run(task: ParseTask) -> bytes:
-    return msgpack.encode(task.run())
+def update_copy(
+    session: ContainedSession,
+    transcript_format: TranscriptFormat,
+    copy: Copy,
+    source: Source | None,
+    before_write: Callable[[], None],
+) -> UpdatedCopy:
+    """Update the copy of `source`, or create a copy, and flush it to disk.
+
+    `before_write` is called after all content is read and before anything is written.
+
+    Raises:
+        SourceUnreadable: The session cannot be read.
+        OSError: The copy cannot be written, for example because the disk is full.
+    """
+    before = _lines_of(copy)
+    current, fresh = set[bytes](), list[bytes]()
+    for line in session.lines():
+        digest = _digest(line)
+        if digest not in current and digest not in before.digests:
+            fresh.append(line)
+        current.add(digest)
+    if fresh:
+        before_write()
+    # Two messages may have the same ID. A line that is still current is not an earlier version of another line.
+    earlier = {
+        name: byte_range for name, (byte_range, digest) in before.messages.items() if name and digest not in current
+    }
+    changed = {earlier[name]: line for line in fresh if (name := _message_id(line)) in earlier}
+    # Only append to a damaged copy. A rewrite would store the damage as valid content.
+    replaced = _replaceable(copy, transcript_format, changed) if changed and _is_intact(copy, source) else {}
+    used = set(replaced.values())
+    added = [line for line in fresh if line not in used]
+    if not replaced:
+        size, sums = _append(copy, before, added, source)
+        return UpdatedCopy(size, True, sums)
+    return UpdatedCopy(_rewrite(copy, before, replaced, added), False, copy.checksums())
+
+
+def _is_intact(copy: Copy, source: Source | None) -> bool:
+    try:
+        if source is not None and source.sums:
+            with copy.open() as file:
+                verify(file, source.sums, copy.path)
+    except CopyDamaged:
+        return False
+    return True
+
+
+def _lines_of(copy: Copy) -> _CopyLines:
+    copy_lines = _CopyLines()
+    try:
+        with copy.open() as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    digest = _digest(line)
+                    copy_lines.digests.add(digest)
+                    copy_lines.messages[_message_id(line)] = (copy_lines.end, copy_lines.end + len(line)), digest
+                    copy_lines.end += len(line)
+    except FileNotFoundError:
+        pass
+    return copy_lines
+
+
+def _replaceable(
+    copy: Copy, transcript_format: TranscriptFormat, changed: Mapping[_ByteRange, bytes]
+) -> dict[_ByteRange, bytes]:
+    """Return the new versions that contain the whole earlier version of their line, by the byte range of that line."""
+    session = Session(transcript_format.agent, "")
+    newer: dict[_ByteRange, bytes] = {}
+    with copy.open() as file:
+        for (start, end), line in changed.items():
+            file.seek(start)
+            if loses_nothing(transcript_format, session, io.BytesIO(file.read(end - start)), io.BytesIO(line)):
+                newer[start, end] = line
+    return newer
+
+
+def _append(copy: Copy, before: _CopyLines, added: Iterable[bytes], source: Source | None) -> tuple[int, bytes]:
+    copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy.decompress()
+    descriptor = os.open(copy.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b") as file:
+        sums = continued(source, copy.path, before.end)
+        sums.extend(file, before.end)
+        file.truncate(before.end)
+        file.seek(before.end)
+        for line in added:
+            file.write(line)
+            sums.add(line)
+        size = file.tell()
+        sync(file)
+    for folder in copy.path.parents:
+        sync_path(folder)
+        if folder == copy.root:
+            break
+    return size, sums.pack()
+
+
+def _rewrite(copy: Copy, before: _CopyLines, replaced: Mapping[_ByteRange, bytes], added: Iterable[bytes]) -> int:
+    with copy.open() as old, new_content(copy) as file:
+        for (start, end), line in sorted(replaced.items()):
+            _copy_until(old, start, file)
+            file.write(line)
+            old.seek(end)
+        _copy_until(old, before.end, file)
+        file.writelines(added)
+        return file.tell()
+
+
+def _copy_until(source: BinaryIO, end: int, target: BinaryIO) -> None:
+    while source.tell() < end:
+        target.write(source.read(min(_PIECE, end - source.tell())))
+
+
+def _message_id(line: bytes) -> bytes:
+    """Return the message ID of a line, as JSON, or empty bytes if the line has no ID."""
+    match = _ID.match(line)
+    return match[1] if match else b""
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()

@@ -14,11 +14,10 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from ...core.resources import Closing
-from ...core.runtime import processors
+from ...core.runtime import Closing, processors
 
 _R = TypeVar("_R")
-_PARSING = f"{__package__}.ingest_jobs"
+_PARSING = f"{__package__}.parallel_parser"
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 

@@ -15,17 +15,15 @@ from ...core.conversation import ResumePoint, Session, now
 from ...core.errors import CopyDamaged, CopyGone, SourceUnreadable
 from ...core.reports import IngestReport
 from ...core.runtime import Progress, silent
-from .. import lines
 from ..copies.raw_copy import RawArchive, unreadable
 from ..copies.verification import copies_without_row
 from ..formats import TranscriptFormat
 from ..formats.registry import by_agent
-from ..lines import head
-from ..reading.source_reader import IngestFilters, SourceReader
+from ..reading.parsing import session_in
+from ..reading.source_reader import IngestFilters, SourceReader, stored_session, with_parent_mark
 from ..redaction import VERSION
 from ..redaction.redactor import TranscriptRedactor
 from ..store import Source, Store
-from .ingest_jobs import store_reading, stored_session, with_parent_mark
 
 
 class Recovery:
@@ -54,18 +52,15 @@ class Recovery:
         return report
 
     def _ingest(self, archived: str, report: IngestReport) -> None:
-        path, known = self._raw.root / archived, self._format(archived)
-        source = self._raw.describe(archived).source(known.agent, path, archived)
+        path, transcript_format = self._raw.root / archived, self._format(archived)
+        source = self._raw.describe(archived).source(transcript_format.agent, path, archived)
         with self._raw.open(archived) as file:
-            session = self._session(source, known, lines.head(file))
-            reading = SourceReader(known, session, source, self._store, self._filters)
+            session = stored_session(self._store, session_in(transcript_format, path, file, self._filters.redactor))
+            reading = SourceReader(transcript_format, session, source, self._store, self._filters)
             reading.run(file)
         with self._store.transaction():
-            store_reading(self._store, source, session, reading)
-        report.changed += 1
-        report.lines += reading.lines
-        report.repeated += len(reading.repetitions)
-        report.exchanges += len(reading.exchanges)
+            reading.save()
+        reading.count_in(report)
 
     def _format(self, archived: str) -> TranscriptFormat:
         agent = archived.partition("/")[0]
@@ -76,10 +71,6 @@ class Recovery:
             raise SourceUnreadable(
                 self._raw.root / archived, "its folder is not named after a known agent", hint=hint
             ) from None
-
-    def _session(self, source: Source, known: TranscriptFormat, head: bytes) -> Session:
-        session = TranscriptRedactor(self._filters.redactor).session(known.identify(source.path, head))
-        return stored_session(self._store, session)
 
     def _modified(self, archived: str) -> int:
         """Return the modification time of a copy in ns, or 0 if it cannot be read."""
@@ -101,7 +92,6 @@ class Rereading:
 
     def __init__(self, store: Store, raw: RawArchive, filters: IngestFilters) -> None:
         self._store, self._raw, self._filters = store, raw, filters
-        self._redactor = TranscriptRedactor(filters.redactor)
 
     def run(self, report: IngestReport, progress: Progress = silent, budget: float | None = BUDGET) -> None:
         """Re-read outdated copies for up to `budget` seconds.
@@ -110,17 +100,17 @@ class Rereading:
         is recorded as damaged.
         """
         marked, end = budget is None, time.monotonic() + (float("inf") if budget is None else budget)
-        unread, again = set[str](), True
-        while again:
-            again, outdated = False, self._store.sources.outdated(scheduled_only=marked)
-            waiting = [each for each in outdated if each.archived not in unread]
+        unread, has_more = set[str](), True
+        while has_more:
+            has_more, outdated = False, self._store.sources.outdated(scheduled_only=marked)
+            waiting = [source for source in outdated if source.archived not in unread]
             for done, source in enumerate(waiting):
                 if time.monotonic() > end:
                     report.outdated = len(waiting) - done
                     return
                 progress(done, len(waiting))
                 try:
-                    reading, others = self._reread(source)
+                    reading, moved = self._reread(source)
                 except SourceUnreadable as problem:
                     report.problems.append(problem)
                     unread.add(source.archived)
@@ -128,34 +118,34 @@ class Rereading:
                         self._record_damage(source, problem)
                     continue
                 report.reread += 1
-                again |= others
+                has_more |= moved
                 if reading.later_sources:
                     break  # The order of these copies changed.
 
     def _reread(self, source: Source) -> tuple[SourceReader, bool]:
         """Re-read a copy. Return its reader, and whether other copies must be re-read as a result."""
         try:
-            session, reading = self._read(source)
+            reading = self._read(source)
         except FileNotFoundError:
             raise CopyGone(self._raw.root / source.archived) from None
         except OSError as error:
             raise unreadable(self._raw.root / source.archived, error) from None
         with self._store.transaction():
-            return reading, store_reading(self._store, source, session, reading)
+            return reading, reading.save()
 
     def _record_damage(self, source: Source, damage: CopyDamaged) -> None:
         assert source.id is not None
         with self._store.transaction():
             self._store.sources.record_verification(source.id, now(), damage.reason)
 
-    def _read(self, source: Source) -> tuple[Session, SourceReader]:
+    def _read(self, source: Source) -> SourceReader:
         self._raw.verify(source)  # Damaged content must not replace intact content.
-        session, known = self._session(source), by_agent(source.agent)
+        session, transcript_format = self._session(source), by_agent(source.agent)
         source.resume, source.rules = ResumePoint(), VERSION
         with self._raw.open(source.archived) as file:
-            reading = SourceReader(known, session, source, self._store, self._filters)
+            reading = SourceReader(transcript_format, session, source, self._store, self._filters)
             reading.run(file)
-        return session, reading
+        return reading
 
     def _session(self, source: Source) -> Session:
         """Return the stored session, redacted by the current rules.
@@ -163,9 +153,9 @@ class Rereading:
         If the ID of a sub-agent was taken for that of another parent's sub-agent, return the source's own session.
         """
         assert source.session is not None
-        session = self._redactor.session(self._store.sessions.load(source.session))
+        session = TranscriptRedactor(self._filters.redactor).session(self._store.sessions.load(source.session))
         with self._raw.open(source.archived) as file:
-            own = self._redactor.session(by_agent(source.agent).identify(source.path, head(file)))
+            own = session_in(by_agent(source.agent), source.path, file, self._filters.redactor)
         if own.native_id == session.native_id and own.scope and own.scope != session.scope:
             return stored_session(self._store, own)
         session.cwd = session.cwd or own.cwd  # A later version of the format may find the working folder.

@@ -12,9 +12,10 @@ from ...core.reports import Unsearched
 from .. import lines
 from ..formats import ContainerFormat, TranscriptFormat, record_reader
 from ..formats.registry import all_formats, container_formats, recognise
-from ..zstd_file import DOCUMENT, SUFFIX, opened
+from ..lines import DOCUMENT, SUFFIX, opened
 
-_SUFFIXES = (".jsonl", f".jsonl{SUFFIX}", DOCUMENT)
+_LINES = (".jsonl", f".jsonl{SUFFIX}")
+_SUFFIXES = (*_LINES, DOCUMENT)
 _CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
 
 
@@ -36,8 +37,8 @@ class Transcript(Struct, frozen=True):
         """Return the format, or None if the file is not from a known agent. Raises `OSError`."""
         if self.format is not None:
             return self.format
-        known = _recognised(self.path)
-        return known if known is not None and known.may_be_transcript(self.found, self.root) else None
+        recognised = _recognised(self.path)
+        return recognised if recognised is not None and recognised.may_be_transcript(self.found, self.root) else None
 
     def archived(self, transcript_format: TranscriptFormat) -> str:
         """Return the preferred archive path of the raw copy, such as `codex/2026/07/01/<name>.jsonl`."""
@@ -51,9 +52,8 @@ def of_this_user(skipped: Unsearched | None = None) -> list[Transcript]:
     The result also contains an entry for each unreadable folder, so that an ingest run reports it. `skipped` collects
     the paths that are not searched.
     """
-    return [each for known in all_formats() for each in _of_format(known, skipped)] + [
-        each for known in container_formats() for each in _of_container_format(known)
-    ]
+    files = (_of_format(transcript_format, skipped) for transcript_format in all_formats())
+    return [*chain.from_iterable((*files, *map(_of_container_format, container_formats())))]
 
 
 def roots(transcript_format: TranscriptFormat) -> list[Path]:
@@ -64,20 +64,23 @@ def roots(transcript_format: TranscriptFormat) -> list[Path]:
         return []
 
 
-def _of_format(known: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
+def _of_format(transcript_format: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:
     try:
-        for root in known.roots():
+        for root in transcript_format.roots():
             if record_reader.is_unreadable(root):
                 yield _unreadable_folder(root)
             else:
-                yield from (Transcript(_real(path), path, root, known) for path in known.transcripts(root, skipped))
+                yield from (
+                    Transcript(_real(path), path, root, transcript_format)
+                    for path in transcript_format.transcripts(root, skipped)
+                )
     except PermissionError as error:
         yield _unreadable_folder(Path(error.filename))
 
 
-def _of_container_format(known: ContainerFormat) -> Iterator[Transcript]:
+def _of_container_format(container_format: ContainerFormat) -> Iterator[Transcript]:
     try:
-        yield from (_container(path, known) for path in known.containers())
+        yield from (_container(path, container_format) for path in container_format.containers())
     except PermissionError as error:
         yield _unreadable_folder(Path(error.filename))
 
@@ -85,19 +88,21 @@ def _of_container_format(known: ContainerFormat) -> Iterator[Transcript]:
 def _unreadable_folder(path: Path) -> Transcript:
     """Return an entry for the topmost folder above `path` that this user cannot read, or else for `path` itself."""
     above = reversed(path.parents)
-    closed = next((each for each in above if record_reader.is_unreadable(each) and not os.access(each, os.X_OK)), path)
+    closed = next(
+        (folder for folder in above if record_reader.is_unreadable(folder) and not os.access(folder, os.X_OK)), path
+    )
     return Transcript(closed, closed, closed)
 
 
 def within(folder: Path) -> Iterator[Transcript]:
     """Yield this user's transcripts in a folder, given as a resolved path below a transcript folder of an agent."""
-    for known in all_formats():
-        for root in roots(known):
+    for transcript_format in all_formats():
+        for root in roots(transcript_format):
             real = root.resolve()
             if folder != real and folder.is_relative_to(real) and folder.is_dir():
-                for found in known.transcripts(root / folder.relative_to(real)):
-                    if known.may_be_transcript(found, root):
-                        yield Transcript(_real(found), found, root, known)
+                for file in transcript_format.transcripts(root / folder.relative_to(real)):
+                    if transcript_format.may_be_transcript(file, root):
+                        yield Transcript(_real(file), file, root, transcript_format)
 
 
 def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[Transcript]:
@@ -109,7 +114,7 @@ def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[T
         SourceUnreadable: A path does not exist, cannot be read, contains no transcript of a known agent, or is in a
             Palaver home.
     """
-    found: list[Transcript] = []
+    transcripts: list[Transcript] = []
     for path in paths:
         if (home := home_of(_real(path))) is not None:
             hint = "Palaver does not archive its own data. Give a folder with transcripts."
@@ -117,8 +122,8 @@ def in_paths(paths: Sequence[Path], skipped: Unsearched | None = None) -> list[T
         inside = list(_in_folder(path, skipped)) if path.is_dir() else [_file(path)]
         if not inside:
             raise SourceUnreadable(path, "the folder contains no transcripts", hint=f"Known agents: {_agents()}.")
-        found += inside
-    return found
+        transcripts += inside
+    return transcripts
 
 
 def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]:
@@ -130,36 +135,40 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
     for path in record_reader.files(folder, lambda name: name.lower().endswith(suffixes), skipped=skipped):
         if (container_format := _container_format_of(path)) is not None:
             yield _container(path, container_format)
-        elif path.name.endswith(_SUFFIXES) and any(known.may_be_transcript(path, folder) for known in all_formats()):
+        elif path.name.endswith(_SUFFIXES) and any(
+            transcript_format.may_be_transcript(path, folder) for transcript_format in all_formats()
+        ):
             yield Transcript(_real(path), path, folder)
 
 
 def _container_format_of(path: Path) -> ContainerFormat | None:
     """Return the format of a container, or None if the file is not a container or cannot be read."""
+    if path.name.endswith(_LINES):
+        return None
     try:
         return next((known for known in container_formats() if known.is_container(path)), None)
     except OSError:
         return None
 
 
-def _container(path: Path, known: ContainerFormat) -> Transcript:
-    return Transcript(_real(path), path, path.parent, known, known)
+def _container(path: Path, container_format: ContainerFormat) -> Transcript:
+    return Transcript(_real(path), path, path.parent, container_format, container_format)
 
 
 def _file(path: Path) -> Transcript:
     if (container_format := _container_format_of(path)) is not None:
         return _container(path, container_format)
     try:
-        known = _recognised(path)
+        transcript_format = _recognised(path)
     except OSError as error:
         raise SourceUnreadable(
             path, error.strerror or str(error), hint="Name a transcript or a folder of transcripts."
         ) from None
-    if known is None:
+    if transcript_format is None:
         raise SourceUnreadable(
             path, "the file is not a transcript of a known agent", hint=f"Known agents: {_agents()}."
         )
-    return Transcript(_real(path), path, path.parent, known)
+    return Transcript(_real(path), path, path.parent, transcript_format)
 
 
 def _real(path: Path) -> Path:

@@ -237,8 +237,8 @@ def written_lines(call: bytes, path: str, result: bytes = b"") -> frozenset[str]
 
 
 def _record(line: bytes) -> object:
-    found = decode(line)
-    return found[0] if isinstance(found, list) else None
+    records = decode(line)
+    return records[0] if isinstance(records, list) else None
 
 
 def _diffs(value: object, path: str, depth: int) -> Iterator[str]:
@@ -288,9 +288,9 @@ def _edits(fields: dict[str, Any]) -> Iterator[tuple[str, str]]:
     edits = fields.get("edits")
     for edit in [fields, *(cast("list[object]", edits) if isinstance(edits, list) else [])]:
         if isinstance(edit, dict):
-            given = cast("dict[str, Any]", edit)
-            old = "\n".join(text for name in _OLD if isinstance(text := given.get(name), str))
-            yield from ((text, old) for name in _NEW if isinstance(text := given.get(name), str))
+            fields_of_edit = cast("dict[str, Any]", edit)
+            old = "\n".join(text for name in _OLD if isinstance(text := fields_of_edit.get(name), str))
+            yield from ((text, old) for name in _NEW if isinstance(text := fields_of_edit.get(name), str))
 
 
 def _patched(patch: str, path: str) -> Iterator[tuple[str, str]]:

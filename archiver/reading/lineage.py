@@ -229,14 +229,14 @@ class Lineage:
         `exchanges` are the exchanges of the file as they would be stored. `whole` is true if they begin at its start.
         """
         copies = Copies()
-        rest = self._find_earlier(exchanges, copies) if whole else []
+        remaining = self._find_earlier(exchanges, copies) if whole else []
         prompts = [exchange.prompt for exchange in exchanges[:2]]
         copying = {*self._exchanges.beginning_with(self._later, prompts), *self._sharing}
         for source in self._later:
             if source in copying:
                 self._find_later(exchanges, source, copies)
-        for source in self._others if rest else ():
-            self._compare(rest, source, copies)
+        for source in self._others if remaining else ():
+            self._compare(remaining, source, copies)
         return copies
 
     def _find_earlier(self, exchanges: Sequence[Exchange], copies: Copies) -> list[Exchange]:
@@ -244,13 +244,13 @@ class Lineage:
 
         Each origin contains only what follows the part that it copied itself.
         """
-        rest = list(exchanges)
+        remaining = list(exchanges)
         for source in self._earlier:
-            matches = match(rest, self._exchanges.beginning(source)) if rest else []
+            matches = match(remaining, self._exchanges.beginning(source)) if remaining else []
             copies.add_earlier(source, matches)
             if matches:
-                rest = rest[rest.index(matches[-1].copy) + 1 :] if matches[-1].whole else []
-        return rest
+                remaining = remaining[remaining.index(matches[-1].copy) + 1 :] if matches[-1].whole else []
+        return remaining
 
     def _find_later(self, exchanges: Sequence[Exchange], source: int, copies: Copies) -> None:
         """Find lines that a later file copied. If only the end of this file is read, its first exchange was copied."""
@@ -297,8 +297,8 @@ def _same_start(first: Match) -> bool:
 
 def _continued_at(exchanges: Sequence[Exchange], last: Exchange) -> Milliseconds | None:
     """Return the start of the first exchange after `last`, or None if there is none or if its time is unknown."""
-    rest = exchanges[[*exchanges].index(last) + 1 :]
-    return next((exchange.started for exchange in rest if exchange.started is not None), None)
+    following = exchanges[[*exchanges].index(last) + 1 :]
+    return next((exchange.started for exchange in following if exchange.started is not None), None)
 
 
 def has_anonymous_prompts(exchanges: Sequence[Exchange]) -> bool:
@@ -312,22 +312,24 @@ def remove_stored_twice(parsed: ParsedLines, stored: Sequence[StoredExchange]) -
     `stored` contains the exchanges of the database, in order. Return the first and the last line of each removed
     exchange, with the line that it repeats.
     """
-    found: list[Repetition] = []
+    lines: list[Repetition] = []
     kept: list[Exchange] = []
     remaining = list(stored)
     for exchange in parsed.exchanges:
         prompt = _words(exchange)
-        place = next((number for number, each in enumerate(remaining) if _words(each.exchange) == prompt), None)
-        if place is None or not prompt or not has_anonymous_prompts([exchange]):
+        index = next(
+            (number for number, candidate in enumerate(remaining) if _words(candidate.exchange) == prompt), None
+        )
+        if index is None or not prompt or not has_anonymous_prompts([exchange]):
             kept.append(exchange)
             continue
-        same, span = remaining[place], exchange.span
-        del remaining[: place + 1]
+        same, span = remaining[index], exchange.span
+        del remaining[: index + 1]
         line = same.exchange.span.start_line
-        found += [Repetition(same.source, line, span.start_line), Repetition(same.source, line, span.end_line)]
+        lines += [Repetition(same.source, line, span.start_line), Repetition(same.source, line, span.end_line)]
         parsed.count_as(REPEATED, range(span.start_line, span.end_line + 1))
     parsed.exchanges = kept
-    return found
+    return lines
 
 
 def less_detailed(exchanges: Sequence[Exchange], stored: Sequence[StoredExchange]) -> set[int]:

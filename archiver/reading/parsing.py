@@ -30,7 +30,7 @@ from ...core.home import (
 )
 from ...core.reports import KindCount, Secrets, SessionSecrets
 from ..formats import Event, FormatReader, TranscriptFormat
-from ..lines import PARSED, REPEATED, Line, decode, split
+from ..lines import PARSED, REPEATED, Line, decode, head, split
 from ..redaction import VERSION, FoundSecret, Redactor, placeholders_in, secrets_of
 from ..redaction.redactor import TranscriptRedactor, Unindexed, opt_out_in
 from ..store import Store
@@ -91,48 +91,53 @@ def parse(
     Turns are skipped as repeated if `repeated` contains the ID of their record, if `copied` contains their line, or if
     the record also occurs on an earlier line.
     """
-    found = ParsedLines(start, start.byte)
-    lines = _counted(split(file, start_byte=start.byte, start_line=start.line), found)
-    reader = RepetitionFilter(transcript_format.reader(session), found.records, repeated, copied)
+    parsed = ParsedLines(start, start.byte)
+    lines = _counted(split(file, start_byte=start.byte, start_line=start.line), parsed)
+    reader = RepetitionFilter(transcript_format.reader(session), parsed.records, repeated, copied)
     for event in group_exchanges(reader, lines, first_ordinal=start.ordinal):
         match event:
             case Exchange():
-                found.exchanges.append(event)
+                parsed.exchanges.append(event)
             case Note():
-                found.notes.append(event)
+                parsed.notes.append(event)
             case Skipped(line, reason):
-                found.set_outcome(line, reason)
-    found.unindexed = reader.unindexed
-    _redact(found, TranscriptRedactor(redactor))
-    return found
+                parsed.set_outcome(line, reason)
+    parsed.unindexed = reader.unindexed
+    _redact(parsed, TranscriptRedactor(redactor))
+    return parsed
 
 
-def folder_in(transcript_format: TranscriptFormat, path: Path, head: bytes) -> str:
-    """Return the working folder recorded in the first lines of a file, or an empty string if none is recorded."""
-    session = transcript_format.identify(path, head)
-    events = transcript_format.reader(session).read(split(io.BytesIO(head)))
+def session_in(transcript_format: TranscriptFormat, path: Path, file: BinaryIO, redactor: Redactor) -> Session:
+    """Return the session that the first lines of the file at `path` describe, without secrets."""
+    return TranscriptRedactor(redactor).session(transcript_format.identify(path, head(file)))
+
+
+def folder_in(transcript_format: TranscriptFormat, path: Path, start: bytes) -> str:
+    """Return the working folder recorded in the first lines of a file, `start`, or an empty string."""
+    session = transcript_format.identify(path, start)
+    events = transcript_format.reader(session).read(split(io.BytesIO(start)))
     return session.cwd or next(
         (event.value for event in events if isinstance(event, Note) and event.fact is Fact.CWD), ""
     )
 
 
-def _redact(found: ParsedLines, redactor: TranscriptRedactor) -> None:
-    records = redactor.records(found.records)
-    found.exchanges = redactor.exchanges(found.exchanges, records.keys() & found.records.keys())
-    found.records = records
-    found.notes = redactor.notes(found.notes)
-    found.outcomes = redactor.outcomes(found.outcomes)
+def _redact(parsed: ParsedLines, redactor: TranscriptRedactor) -> None:
+    records = redactor.records(parsed.records)
+    parsed.exchanges = redactor.exchanges(parsed.exchanges, records.keys() & parsed.records.keys())
+    parsed.records = records
+    parsed.notes = redactor.notes(parsed.notes)
+    parsed.outcomes = redactor.outcomes(parsed.outcomes)
 
 
-def _counted(lines: Iterable[Line], found: ParsedLines) -> Iterator[Line]:
+def _counted(lines: Iterable[Line], parsed: ParsedLines) -> Iterator[Line]:
     for line in lines:
         if not line.complete and not (line.data and isinstance(decode(line.data), list)):
-            found.pending = line.end - line.start
+            parsed.pending = line.end - line.start
             return
-        found.outcomes += [PARSED] * line.line_count
+        parsed.outcomes += [PARSED] * line.line_count
         if line.line_count > 1:
-            found.joined[line.number] = line.line_count
-        found.end = line.end
+            parsed.joined[line.number] = line.line_count
+        parsed.end = line.end
         yield line
 
 
@@ -219,7 +224,7 @@ class Exclusion:
         if any(fnmatchcase(part, name) for part in parts if part for name in self._names):
             return True
         wholes = ("/".join(parts[: end + 1]) for end in range(len(parts)))
-        return any(fnmatchcase(whole, path) for whole in wholes for path in self._paths)
+        return any(fnmatchcase(prefix, path) for prefix in wholes for path in self._paths)
 
 
 def _is_path(pattern: str) -> bool:
@@ -269,11 +274,13 @@ def remove_own_output(parsed: ParsedLines, session: Session, home: Path) -> None
     folder = session.cwd or next((note.value for note in parsed.notes if note.fact is Fact.CWD), "")
     kept: list[Exchange] = []
     for exchange in parsed.exchanges:
-        place = _own_place(exchange.cwd or folder, homes)
-        if place is None and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
+        reason_of_folder = _own_place(exchange.cwd or folder, homes)
+        if reason_of_folder is None and not any(is_suspect(turn.text, turn.tool) for turn in exchange.turns):
             kept.append(exchange)
             continue
-        checked = list(_checked(exchange, place or (Own.RUN if _is_own_run(exchange, session.kind) else None)))
+        checked = list(
+            _checked(exchange, reason_of_folder or (Own.RUN if _is_own_run(exchange, session.kind) else None))
+        )
         turns = tuple(turn for turn, own in checked if own is None)
         for line, group in groupby(checked, key=lambda pair: pair[0].line):
             reasons = [own for _, own in group]
@@ -332,18 +339,18 @@ def secrets_in(store: Store) -> Secrets:
     everywhere: Counter[FoundSecret] = Counter()
     by_source: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for source, exchange in store.exchanges.containing("[secret:"):
-        found = [finding for turn in exchange.turns for finding in placeholders_in(turn.text)]
-        everywhere.update(found)
-        by_source[source].update(finding.kind for finding in found)
-    memories = {stored.id: found for stored in store.memories.all() if (found := secrets_of(stored.memory))}
-    for found in memories.values():
-        everywhere.update(found)
+        findings = [finding for turn in exchange.turns for finding in placeholders_in(turn.text)]
+        everywhere.update(findings)
+        by_source[source].update(finding.kind for finding in findings)
+    memories = {stored.id: findings for stored in store.memories.all() if (findings := secrets_of(stored.memory))}
+    for findings in memories.values():
+        everywhere.update(findings)
     different = Counter(finding.kind for finding in everywhere)
     times: Counter[str] = Counter()
     for finding, count in everywhere.items():
         times[finding.kind] += count
     kinds = {kind: KindCount(different[kind], count) for kind, count in times.most_common()}
-    sessions = [_session(store, source, found) for source, found in sorted(by_source.items()) if found]
+    sessions = [_session(store, source, kinds) for source, kinds in sorted(by_source.items()) if kinds]
     by_memory = {memory: _counts_by_kind(found) for memory, found in memories.items()}
     return Secrets(VERSION, kinds, sessions, len(store.sources.outdated()), by_memory)
 
@@ -353,7 +360,7 @@ def kinds_in_sources(store: Store, sources: Mapping[int, range]) -> dict[str, in
 
     Equal secrets count once. Secrets in the omitted middle of long tool output are not counted.
     """
-    found = {
+    findings = {
         finding
         for source, exchange in store.exchanges.containing("[secret:")
         if source in sources
@@ -361,11 +368,11 @@ def kinds_in_sources(store: Store, sources: Mapping[int, range]) -> dict[str, in
         if turn.line in sources[source]
         for finding in placeholders_in(turn.text)
     }
-    return _counts_by_kind(sorted(found, key=str))
+    return _counts_by_kind(sorted(findings, key=str))
 
 
-def _counts_by_kind(found: list[FoundSecret]) -> dict[str, int]:
-    return dict(Counter(finding.kind for finding in found).most_common())
+def _counts_by_kind(findings: list[FoundSecret]) -> dict[str, int]:
+    return dict(Counter(finding.kind for finding in findings).most_common())
 
 
 def _session(store: Store, number: int, kinds: Counter[str]) -> SessionSecrets:

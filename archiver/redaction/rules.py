@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from ...core.resources import read_data
+from ...core.runtime import read_data
 
 Target = Literal["secret", "match", "line"]
 

@@ -27,7 +27,7 @@ from ...core.conversation import now, show_instant
 from ...core.errors import StoreCorrupt, StoreError
 from ...core.home import Home
 from ...core.reports import many
-from ...core.resources import replacing, sync_path, with_checksum, without_checksum
+from ...core.runtime import replacing, sync_path, with_checksum, without_checksum
 from .change_log import TOKEN_BYTES, ChangeLog, Entity
 from .database import AMONG, Database, has_log, listed
 from .observation_table import MODEL_PREFIX

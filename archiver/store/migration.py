@@ -24,8 +24,7 @@ from msgspec import Struct, field
 from ...core.errors import StoreCorrupt, StoreError
 from ...core.home import Home
 from ...core.reports import size
-from ...core.resources import sync_path
-from ...core.runtime import Reporter, silent
+from ...core.runtime import Reporter, silent, sync_path
 from .backups import stamp
 from .database import (
     CHECKSUM_BYTES,

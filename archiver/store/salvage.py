@@ -26,7 +26,7 @@ from msgspec import Struct, field
 from ...core.errors import StoreBusy, StoreCorrupt, StoreError
 from ...core.home import Home
 from ...core.memory import StoredMemory
-from ...core.resources import sync_path
+from ...core.runtime import sync_path
 from . import backups as watermark
 from .backups import Backups, highest_reserved, stamp
 from .database import (

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from ...core.errors import LeaseHeld, StoreCorrupt, StoreError
 from ...core.home import Home
-from ...core.resources import Closing
+from ...core.runtime import Closing
 from . import backups as watermark
 from .backups import Backups, IdReservation, Integrity
 from .change_log import ChangeLog, PublicationTable, VectorTable

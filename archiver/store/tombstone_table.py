@@ -26,7 +26,7 @@ from ...core.deletion import Deletion, DeletionState, DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
 from ...core.reports import many
-from ...core.resources import replacing, with_checksum, without_checksum
+from ...core.runtime import replacing, with_checksum, without_checksum
 from .database import AMONG, Database, PathSeal, listed, placeholders
 from .lease_table import StageTable
 from .observation_table import MODEL_PREFIX

@@ -98,8 +98,8 @@ class TranscriptScan:
         unknown = [path for path in paths if path not in self._found]
         folders = {path if path.is_dir() else path.parent for path in unknown}
         searched = folders if len(folders) <= _FOLDERS else ()
-        nearby = {found.path: found for folder in searched for found in within(folder)}
-        new = {path: found for path, found in nearby.items() if path not in self._found}
+        nearby = {transcript.path: transcript for folder in searched for transcript in within(folder)}
+        new = {path: transcript for path, transcript in nearby.items() if path not in self._found}
         self._found |= new
         known = [path for path in paths if path in self._found]
         return self._changed(self._found[path] for path in {*known, *new}), len(known) == len(paths)
@@ -116,16 +116,20 @@ class TranscriptScan:
     def folders(self) -> frozenset[WatchedFolder]:
         """Return every folder in which a transcript may appear or change."""
         # An unreadable folder is its own root.
-        found = {path: each.root for path, each in self._found.items() if path != each.root}
+        root_of = {path: transcript.root for path, transcript in self._found.items() if path != transcript.root}
         around = {root.resolve() for known in all_formats() for root in roots(known)}
-        around |= {root.resolve() for root in found.values()}
+        around |= {root.resolve() for root in root_of.values()}
         # A link can point outside its root. Events of the root do not cover its target.
-        linked = {path.parent for path in found if not around.intersection(path.parents)}
+        linked = {path.parent for path in root_of if not around.intersection(path.parents)}
         folders = map(watched_folder, around | linked)
         return frozenset(folder for folder in folders if folder is not None)
 
     def _changed(self, transcripts: Iterable[Transcript]) -> list[ScannedTranscript]:
-        scanned = [ScannedTranscript(each, state) for each in transcripts if (state := _state(each)) is not None]
+        scanned = [
+            ScannedTranscript(transcript, state)
+            for transcript in transcripts
+            if (state := _state(transcript)) is not None
+        ]
         return [each for each in scanned if self._ingested.get(each.transcript.path) != each.state]
 
 
@@ -146,10 +150,10 @@ def _state(transcript: Transcript) -> State | None:
 def watched_folder(path: Path) -> WatchedFolder | None:
     """Return the current identity of a folder to watch, or None if the folder does not exist."""
     try:
-        found = path.stat()
+        state = path.stat()
     except OSError:
         return None
-    return WatchedFolder(path, found.st_dev, found.st_ino)
+    return WatchedFolder(path, state.st_dev, state.st_ino)
 
 
 _WAIT: Final = 1.0

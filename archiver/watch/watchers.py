@@ -149,20 +149,20 @@ class DocumentWatcher:
             self._folders, self._next_scan = folders, 0.0
         if self._clock() < self._next_scan:
             return None
-        found = self._run()
-        return found if found.queued or found.gone else None
+        report = self._run()
+        return report if report.queued or report.gone else None
 
     def _run(self) -> DocumentChanges:
         start = self._clock()
         # Listen first, because changes before listening begins cause no event.
         watched = {watched_folder(folder.path) for folder in self._folders}
         self._events.follow([folder for folder in watched if folder is not None])
-        found = self._scan.run()
+        changed = self._scan.run()
         end = self._clock()
-        often = self._events.may_miss_changes or found.waiting
+        often = self._events.may_miss_changes or changed.waiting
         self._earliest_scan = end + _EVENT_SHARE * (end - start)
         self._next_scan = end + max(_POLL if often else SCAN, _SHARE * (end - start))
-        return found
+        return changed
 
     def _is_document(self, path: Path) -> bool:
         """Return whether a path is in a watched folder and not below a hidden folder, such as `.git`."""

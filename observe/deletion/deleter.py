@@ -32,8 +32,7 @@ from ...core.deletion import (
 from ...core.errors import InvalidInput, LeaseHeld, MnemonicsUnusable
 from ...core.home import MNEMONICS, Home, is_in_project
 from ...core.memory import MemoryState, StoredMemory
-from ...core.resources import Closing
-from ...core.runtime import Reporter, silent, stage
+from ...core.runtime import Closing, Reporter, silent, stage
 from ...core.text import readable
 from ...search.present.details import SessionNames
 from ...search.query.tokenizer import unknown_project

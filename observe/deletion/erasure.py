@@ -16,16 +16,15 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from ...archiver.copies.compressed_file import CompressedFile
 from ...archiver.copies.raw_copy import COMPRESSED_SUFFIX, RawArchive
+from ...archiver.copies.storage_formats import CompressedFile
 from ...archiver.deletion.deletions import CopyEraser, DeletionPlan, Deletions
 from ...archiver.deletion.suppression import reading_copy
 from ...archiver.ingest.ingest import Ingest
-from ...archiver.lines import split
+from ...archiver.lines import SUFFIX, as_lines, split
 from ...archiver.reading.parsing import Exclusion
 from ...archiver.store import Store
 from ...archiver.store.backups import Backups
-from ...archiver.zstd_file import SUFFIX, as_lines
 from ...core.conversation import Kind, now
 from ...core.deletion import DeletionState, ErasureCheck
 from ...core.errors import CopyDamaged, InvalidInput, SourceUnreadable

@@ -20,10 +20,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
+from ...archiver.lines import content_hash
 from ...archiver.store import SUMMARY_PREFIX, Store, StoredExchange, StoredObservation
 from ...archiver.store.exchange_table import FileState
 from ...archiver.store.observation_table import StoredReplacement
-from ...archiver.zstd_file import content_hash
 from ...core.conversation import Exchange, Milliseconds, Session
 from ...core.observation import Evidence, Observation
 from ..memory.rule_judge import ALTERNATIVES, CHANGE_WORDS, NEGATORS, NUMBERS, OPPOSITES, stem_of

@@ -18,7 +18,7 @@ from msgspec import Struct, json
 from pydantic import BaseModel, ValidationError
 
 from ...core.reports import Usage
-from ...core.resources import Closing
+from ...core.runtime import Closing
 from ...core.tokens import count
 from .provider import (
     TIMEOUT,

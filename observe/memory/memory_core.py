@@ -37,8 +37,7 @@ from ...core.memory import (
     state_label,
 )
 from ...core.query import Mode
-from ...core.resources import Closing
-from ...core.runtime import Progress, silent
+from ...core.runtime import Closing, Progress, silent
 from ...search.index.generation import Generations
 from ...search.model.embedder import DEFAULT_MODEL, load
 from ...search.model.embedding import Embedder

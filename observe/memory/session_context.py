@@ -17,9 +17,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...archiver.lines import content_hash
 from ...archiver.store import Store, StoredObservation
 from ...archiver.store.exchange_table import FileState
-from ...archiver.zstd_file import content_hash
 from ...core import ids
 from ...core.conversation import Milliseconds, Origin, Session, Trust, now
 from ...core.errors import InvalidInput
@@ -34,8 +34,7 @@ from ...core.memory import (
     StoredMemory,
     project_namespace,
 )
-from ...core.observation import OPEN, SUMMARY, Observation, ObservationType
-from ...core.open_item import is_open_item
+from ...core.observation import OPEN, SUMMARY, Observation, ObservationType, is_open_item
 from ...core.results import DigestLine, DigestSection
 from ...core.text import truncate
 from ...core.tokens import count

@@ -22,7 +22,7 @@ from ...core.errors import InvalidInput, LeaseHeld, MemoryProtected, MnemonicsUn
 from ...core.home import MNEMONICS, root_of
 from ...core.memory import Memory, MemoryFilter, MemoryRevision, MemoryState, StoredMemory
 from ...core.reports import many
-from ...core.resources import Closing
+from ...core.runtime import Closing
 from ...core.text import readable
 from ..memory import GLOBAL_NAMESPACES, MemoryCore, RecalledMemory, near_the_best
 from .mnemonics_folder import (

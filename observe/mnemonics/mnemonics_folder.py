@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ...core.errors import InvalidMemoryType, MnemonicsUnusable
 from ...core.home import MNEMONICS, home_of
 from ...core.memory import GOLDEN_RULE, HISTORIAN_TYPES
-from ...core.resources import sync, sync_path
+from ...core.runtime import sync, sync_path
 from ...core.text import readable
 
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)

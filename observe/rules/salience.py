@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final
 
-from ...core.resources import read_data
+from ...core.runtime import read_data
 
 QUESTION_WORDS: Final = "what|why|which|who|where|when|how"
 _FORMS: Final = {

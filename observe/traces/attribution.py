@@ -22,7 +22,7 @@ from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store import Edit, Store, StoredExchange
 from ...core.conversation import Milliseconds, show_instant
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
-from ...core.resources import Closing
+from ...core.runtime import Closing
 from ...search.present.details import SessionName, SessionNames
 from .blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
 

@@ -15,7 +15,7 @@ from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.home import Home
 from ...core.text import without_tag_lines
-from ...core.token_usage import TokenCounts, UsageRecord, total_usage
+from ...core.tokens import TokenCounts, UsageRecord, total_usage
 from ...core.transcript_page import (
     Call,
     CallDetail,

@@ -18,7 +18,7 @@ from ...core import ids
 from ...core.conversation import Exchange, Session, Turn
 from ...core.errors import InvalidInput
 from ...core.text import without_tag_lines
-from ...core.token_usage import TokenCounts, total_usage
+from ...core.tokens import TokenCounts, total_usage
 from ...core.transcript_page import Call, ExchangeSteps, Outcome, Step, StepKind, Subagent, TranscriptPage
 from .changes import count_lines
 from .raw_lines import RawLines

@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 
 from ...archiver.store import Entity, Store
 from ...core.errors import IndexDamaged, IndexUnwritable
-from ...core.resources import Closing, replacing, sync_path
+from ...core.runtime import Closing, replacing, sync_path
 from ..query import tokenizer
 from . import indexed_texts
 from .text_index import VALUE_FIELDS, TextIndex, TextWriter
@@ -44,17 +44,17 @@ class Draft(Closing):
         self._watermark, self._known = 0, set[int]()
         self._useful = store.changes.last() == 0
 
-    def follow(self) -> None:
+    def add_changes(self) -> None:
         """Write the changes of the store since the last call. After a failed write, the draft is unusable."""
         if self._useful:
             try:
-                self._follow()
+                self._add_changes()
             except (IndexUnwritable, OSError):
                 self._useful = False
 
     def publish(self, folder: Path) -> bool:
         """Move the complete text index to a new folder. Return False if the draft is empty or a write failed."""
-        self.follow()
+        self.add_changes()
         if not self._useful or self._writer is None or self._folder is None:
             return False
         try:
@@ -66,7 +66,7 @@ class Draft(Closing):
             self._useful = False
         return True
 
-    def _follow(self) -> None:
+    def _add_changes(self) -> None:
         watermark = self._store.changes.last()
         changed = self._store.changes.since(self._watermark, [Entity.ITEM])
         if not changed:

@@ -24,8 +24,16 @@ from ...core import ids, tokens
 from ...core.conversation import Kind, Origin, SessionKind, Trust
 from ...core.document import ChunkKind, DocumentFilter, EditBasis, EditedUnit, Symbol, UnitEdit
 from ...core.memory import Family, MemoryState, state_label
-from ...core.observation import DETAIL_TOKENS, OUTCOME, SUMMARY, Evidence, Observation, ObservationType
-from ...core.open_item import is_end_state, is_open_item
+from ...core.observation import (
+    DETAIL_TOKENS,
+    OUTCOME,
+    SUMMARY,
+    Evidence,
+    Observation,
+    ObservationType,
+    is_end_state,
+    is_open_item,
+)
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
 from ...core.text import TITLE_MAX, shorten, without_opening_tag

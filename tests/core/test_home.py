@@ -1,15 +1,38 @@
 """Tests of core/home.py."""
 
 import os
+import shlex
 import stat
 import subprocess
 import sys
+import unicodedata
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from palaver import __version__
+from palaver.core import home
 from palaver.core.errors import ConfigInvalid, StoreMissing, StoreReadOnly
-from palaver.core.home import Home
+from palaver.core.home import (
+    DISTRIBUTION,
+    OWN_PROMPT_MARK,
+    Home,
+    extra_command,
+    identity_of,
+    install_command,
+    is_in_project,
+    is_own_command,
+    is_own_prompt,
+    is_own_tool,
+    main_worktree,
+    project_name,
+    root_of,
+    upgrade_hint,
+    without_recalled,
+    working_folders,
+)
 
 
 def test_one_variable_moves_all_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,3 +214,244 @@ def test_copies_are_detected_without_a_database(tmp_path: Path) -> None:
         home.check()
     home.database.write_bytes(b"x")
     home.check()
+
+
+# Projects are identified by git remote or path, never by folder name.
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git with a fixed user and without the user's configuration."""
+    named = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    subprocess.run(["git", "-C", folder, *named, *arguments], check=True, capture_output=True, env=quiet)
+
+
+def repository(folder: Path, remote: str = "") -> Path:
+    """Create a repository with one commit."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    if remote:
+        git(folder, "remote", "add", "origin", remote)
+    return folder
+
+
+def test_root_is_the_nearest_folder_with_memories_or_repository(tmp_path: Path) -> None:
+    """A folder with memory files is the root, even inside a repository."""
+    inner = tmp_path / "repo" / "package" / "src"
+    inner.mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    assert root_of(inner) == tmp_path / "repo"
+    (tmp_path / "repo" / "package" / ".mnemonics").mkdir()
+
+    assert root_of(inner) == tmp_path / "repo" / "package"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git@github.com:me/Repo.git",
+        "https://github.com/me/Repo",
+        "https://user:token@GitHub.com/me/Repo.git/",
+        "ssh://git@github.com:22/me/Repo.git",
+    ],
+)
+def test_addresses_of_one_remote_are_one_project(tmp_path: Path, url: str) -> None:
+    """Scheme, account, password and suffix are removed from the identity."""
+    assert identity_of(repository(tmp_path / "a", url)) == "github.com/me/Repo"
+
+
+def test_worktrees_and_clones_have_the_identity_of_their_repository(tmp_path: Path) -> None:
+    """A repository without a remote is identified by its path, which its worktrees and local clones share."""
+    main = repository(tmp_path / "repo")
+    git(main, "worktree", "add", "-q", str(tmp_path / "feature"))
+    git(tmp_path, "clone", "-q", str(main), "elsewhere")
+
+    assert {identity_of(tmp_path / name) for name in ("repo", "feature", "elsewhere")} == {str(main)}
+    assert main_worktree(tmp_path / "feature") == main
+    assert root_of(main / ".claude" / "worktrees" / "gone" / "src") == main
+
+
+def test_folders_of_the_same_name_are_different_projects(tmp_path: Path) -> None:
+    """Two repositories with the same folder name have different identities."""
+    ours, theirs = repository(tmp_path / "a" / "repo", "git@x.org:me/repo"), repository(tmp_path / "b" / "repo")
+
+    assert identity_of(ours) == "x.org/me/repo"
+    assert identity_of(theirs) == str(theirs)
+
+
+@pytest.mark.parametrize("config", ["url = x", "[remote", "\0", '[remote "origin"]\n', "[a]\n[a]\nx"])
+def test_unreadable_configuration_is_ignored(tmp_path: Path, config: str) -> None:
+    """A project with an invalid git configuration is identified by its path."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(config)
+
+    assert identity_of(tmp_path) == str(tmp_path)
+
+
+NAMES = {
+    "/": "",
+    "": "",
+    "/home/demo/shop/": "shop",
+    "/code/größe 1": "größe 1",
+    "D:\\work\\shop": "shop",
+    "\\\\server\\share\\shop": "shop",
+    # worktrees inside the repository
+    "/home/demo/shop/.claude/worktrees/fix-1": "shop",
+    "/home/demo/shop/.claude/worktrees/fix-1/.claude/worktrees/fix-2": "shop",
+    "/home/demo/shop/.worktrees/fix-1/src": "shop",
+    "/srv/shop/.gemini/worktrees/fix-1/src": "shop",
+    "D:\\work\\shop\\.claude\\worktrees\\fix": "shop",
+    "/home/demo/.claude/worktrees/dotfiles-1/bin": "demo",
+    # worktrees beside the repository
+    "/code/shop.worktrees/feat/new-cache": "shop",
+    "/code/shop-worktrees/fix-1": "shop",
+    "/code/shop_worktrees/fix-1/src": "shop",
+    "/code/shop.js.worktrees/fix-1": "shop.js",
+    "D:\\work\\shop.worktrees\\feat\\new-cache": "shop",
+    "/code/shop.worktrees/feat/.claude/worktrees/fix-1": "shop",
+    # worktrees below the own folder of an agent
+    "/home/demo/.codex/worktrees/7c1e/shop": "shop",
+    "/home/demo/.codex/worktrees/7c1e/shop/src/cart": "shop",
+    "/Users/demo/.codex/worktrees/beef/shop": "shop",
+    "/root/.codex/worktrees/0042/shop": "shop",
+    "/Users/demo/.cursor/worktrees/shop/a1b2c": "shop",
+    "/Users/demo/.cursor/worktrees/shop/a1b2c/src": "shop",
+    "/Users/demo/conductor/workspaces/shop/oslo": "shop",
+    "/home/demo/worktrees/shop/fix-1": "shop",
+    "C:\\Users\\demo\\.codex\\worktrees\\7c1e\\shop": "shop",
+    "C:/Users/demo/.cursor/worktrees/shop/a1b2c": "shop",
+    # no worktrees
+    "/code/worktrees/shop": "shop",
+    "/code/shop-worktrees": "shop-worktrees",
+    "/code/my-worktrees-tool/src": "src",
+    "/home/demo/.codex/sessions/shop": "shop",
+}
+"""Project names by folder."""
+
+
+def test_a_project_is_named_after_its_folder() -> None:
+    """The name is the last in the path. A worktree has the name of its repository, on every system."""
+    wrong = {folder: found for folder, name in NAMES.items() if (found := project_name(folder)) != name}
+    assert wrong == {}
+
+
+def test_both_forms_of_a_name_are_one_project(tmp_path: Path) -> None:
+    """Paths are compared in normalization form C."""
+    spelled = {unicodedata.normalize(form, str(tmp_path / "Größe")) for form in ("NFC", "NFD")}
+
+    assert len({identity_of(Path(folder)) for folder in spelled}) == len({*map(project_name, spelled)}) == 1
+    assert all(is_in_project([one], "x", f"{other}/src") for one in spelled for other in spelled)
+
+
+def test_a_worktree_is_in_the_folder_of_its_repository() -> None:
+    """A filter by folder includes worktrees of the repository that the path names, even if they no longer exist."""
+    for folder in ("/code/shop.worktrees/fix-1/src", "/code/shop/.claude/worktrees/fix-1", "/code/shop/src"):
+        assert is_in_project(["/code/shop"], "x", folder)
+        assert is_in_project(["/code/"], "x", folder)
+        assert is_in_project([working_folders(folder)[0]], "x", folder)
+    assert not is_in_project(["/code/shop"], "x", "/code/shop-2/src")
+    assert not is_in_project(["/code/shop", ""], "x", "")
+    assert is_in_project(["shop"], "shop", "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp__palaver__search",
+        "mcp__plugin_palaver_palaver__read",
+        "mcp_palaver_search",
+        "palaver_search",
+        "palaver-read",
+    ],
+)
+def test_own_tools_are_detected_with_all_prefixes(name: str) -> None:
+    """Palaver's tools are detected with the prefixes of all agents."""
+    assert is_own_tool(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "search", "palaver", "mcp__jira__palaver_issue", "mcp__palaverish__search", "Bash"]
+)
+def test_other_tools_are_not_detected(name: str) -> None:
+    """A tool is detected by its server, not by a word in its name."""
+    assert not is_own_tool(name)
+
+
+@pytest.mark.parametrize(
+    "command", ["palaver search 'x' --json", "uvx palaver read a --start 3 | head", "/usr/bin/palaver ask it  # why"]
+)
+def test_own_commands_are_detected(command: str) -> None:
+    """Palaver's commands are detected with any launcher."""
+    assert is_own_command(command)
+
+
+@pytest.mark.parametrize("command", ["", "palaver status", "make && palaver search x", "palaver search x; rm b", "ls"])
+def test_combined_command_is_not_detected(command: str) -> None:
+    """A command that does more than query Palaver is not detected."""
+    assert not is_own_command(command)
+
+
+def test_own_prompt_begins_with_the_prefix() -> None:
+    """Only a prompt that begins with the prefix is Palaver's own."""
+    assert is_own_prompt(f"{OWN_PROMPT_MARK}\nExtract.")
+    assert not is_own_prompt(f"What does {OWN_PROMPT_MARK} mean?")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Look:\n<recalled>\nold words\n</recalled>\nDo it again.", "Look:\n\nDo it again."),
+        ("<recalled>\nold\n</recalled>", ""),
+        ("A\n<recalled-12345678>\nold\n</recalled-12345678>\nB", "A\n\nB"),
+        ("<recalled-12345678>\nold\n</recalled-99999999>\n</recalled>\nold\n</recalled-12345678>\nB", "B"),
+        ("  <recalled>\n  old\n  </recalled>\nA\n<recalled>\nold\n</recalled>", "A"),
+        ("Why does <recalled> stand there?", "Why does <recalled> stand there?"),
+        ("What is\n<recalled>\ngood for?", "What is\n<recalled>\ngood for?"),
+        ("nothing of ours", "nothing of ours"),
+    ],
+)
+def test_text_between_markers_is_removed(text: str, expected: str) -> None:
+    """Text between markers is removed, and other text is kept."""
+    assert without_recalled(text, shortened=False) == expected
+
+
+@pytest.mark.parametrize("text", ["A\n<recalled>\nold\n[… 9 characters left out …]", "old\n</recalled>\nA", "A"])
+def test_single_marker_is_enough_in_shortened_text(text: str) -> None:
+    """If a shortened text has only one marker, the text is removed after an opening or before a closing marker."""
+    assert without_recalled(text, shortened=True) == "A"
+
+
+# Commands that install into the environment of Palaver.
+
+
+def test_extra_is_installed_by_this_interpreter() -> None:
+    """The command runs pip with this interpreter and contains the distribution with its extra."""
+    assert shlex.split(extra_command("models")) == [sys.executable, "-m", "pip", "install", f"{DISTRIBUTION}[models]"]
+
+
+def test_environment_without_pip_uses_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an environment without pip, the command uses uv."""
+
+    def find_no_pip(name: str) -> object:
+        return None if name == "pip" else find_spec(name)
+
+    monkeypatch.setattr(home, "find_spec", find_no_pip)
+
+    assert extra_command("models").startswith(f"uv pip install --python {shlex.quote(sys.executable)} ")
+
+
+def test_library_is_upgraded_in_this_environment() -> None:
+    """An upgrade command adds `--upgrade`."""
+    expected = [sys.executable, "-m", "pip", "install", "--upgrade", "apsw"]
+    assert shlex.split(install_command("apsw", upgrade=True)) == expected
+
+
+def test_upgrade_hint_contains_the_distribution() -> None:
+    """The upgrade hint contains the distribution name, not the import name."""
+    assert f"install --upgrade {DISTRIBUTION}`" in upgrade_hint()
+
+
+def test_distribution_is_installed_under_its_name() -> None:
+    """The name in the commands is the name that pip installed."""
+    assert version(DISTRIBUTION) == __version__

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ....core.resources import read_data
+from ....core.runtime import read_data
 
 
 class Language(Struct, frozen=True):

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.archiver.copies.verification import CopyVerifier
 from palaver.archiver.deletion.deletions import Deletions
-from palaver.archiver.zstd_file import opened
+from palaver.archiver.lines import opened
 from palaver.core.deletion import DeletionRequest
 
 from ..formats.chatgpt import test_chatgpt

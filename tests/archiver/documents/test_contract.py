@@ -11,8 +11,8 @@ from palaver.archiver.documents.document_formats import SUFFIXES, format_of
 from palaver.archiver.documents.isolated_parser import IsolatedParser
 from palaver.core.errors import DocumentUnreadable
 
+from .test_document_formats import pdf_with_texts
 from .test_docx_sections import docx, paragraph
-from .test_pdf_pages import pdf_with_texts
 
 CELL = {"cell_type": "markdown", "source": "# Kiln\nHeat it slowly."}
 HTML = b"<title>Guide</title><h1>Kiln</h1><p>Heat it slowly."

@@ -7,8 +7,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from palaver.archiver.documents.document_formats import docx_content
 from palaver.archiver.documents.isolated_parser import IsolatedParser
-from palaver.archiver.documents.pages import docx_content
 from palaver.core.errors import DocumentUnreadable
 
 HERE = Path("x.docx")

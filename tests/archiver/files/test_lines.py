@@ -2,10 +2,13 @@
 
 import io
 import json
+import logging
+import os
+import sys
 import tarfile
 import tracemalloc
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -13,10 +16,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver import lines as module
-from palaver.archiver.lines import HEAD_LINES, Line, Reason, decode, head_records, records, split
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.formats.codex import Codex
+from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.lines import (
+    HEAD_LINES,
+    Line,
+    Reason,
+    decode,
+    document_lines,
+    head_records,
+    opened,
+    records,
+    split,
+)
+from palaver.archiver.store import Store
+from palaver.core.home import Home
 
 from ...cases import for_each
 from ...shared import SHARED
+from ..formats.codex.codex_lines import SESSION, agent_reply, meta, user_prompt
+from ..formats.reading import jsonl
 
 SUITE = SHARED / "hostile" / "jsontestsuite.tar.gz"
 
@@ -325,3 +346,186 @@ def test_any_text_with_unescaped_line_feeds_is_read(values: list[tuple[str, str]
 
     assert [records(line) for line in found] == [[{"a": one, "b": [two]}] for one, two in values]
     assert [line.line_count for line in found] == [row.count(b"\n") for row in rows]
+
+
+# A conversation in one JSON document is read as lines.
+
+
+MESSAGES = [{"id": "a", "text": "Hi"}, {"id": "b", "text": "Hello"}]
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters()), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def json_document_lines(data: bytes) -> list[object]:
+    return [json.loads(row) for row in document_lines(io.BytesIO(data)).read().splitlines()]
+
+
+def test_plain_fields_of_a_document_come_first() -> None:
+    """Each object in a document's lists is a line. Other lists stay with the plain fields."""
+    document = {"id": "s", "messages": MESSAGES, "title": "T", "folders": ["/a", "/b"], "empty": []}
+
+    assert json_document_lines(json.dumps(document, indent=2).encode()) == [
+        {"id": "s", "title": "T", "folders": ["/a", "/b"], "empty": []},
+        *MESSAGES,
+    ]
+
+
+def test_each_element_of_a_list_becomes_a_line() -> None:
+    """Each element of a list becomes a line, whatever its type."""
+    assert json_document_lines(b'[{"a": 1}, 2, null]') == [{"a": 1}, 2, None]
+
+
+@pytest.mark.parametrize("data", [b'{"messages": [{"id": "a"},\n{"id"', b"", b"{\n\n}}", b"[" * 100_000])
+def test_a_damaged_document_is_one_unfinished_line(data: bytes) -> None:
+    """A damaged document is treated like a document that is still being written."""
+    found = list(split(document_lines(io.BytesIO(data))))
+
+    assert [line.complete for line in found] == [False] * bool(data)
+
+
+@given(JSON)
+def test_every_value_round_trips(value: object) -> None:
+    """Values are unchanged by the conversion to json_document_lines, including lone surrogates."""
+    elements = cast("list[object]", value) if isinstance(value, list) else [value]
+
+    assert json_document_lines(json.dumps(elements).encode()) == elements
+
+
+def test_lone_surrogates_are_repaired_when_lines_are_read() -> None:
+    """Lone surrogates in documents are repaired as in other transcripts."""
+    (line,) = split(document_lines(io.BytesIO(b'[{"text": "\\ud83d"}]')))
+
+    assert records(line) == [{"text": "\ufffd"}]
+
+
+def test_a_file_is_a_document_by_its_name(tmp_path: Path) -> None:
+    """The file suffix identifies a document, also in the raw archive."""
+    for name in ("a.json", "a.jsonl"):
+        (tmp_path / name).write_bytes(b'{\n"id": "s"}')
+
+    with opened(tmp_path / "a.json") as document, opened(tmp_path / "a.jsonl") as file:
+        assert document.read() == b'{"id":"s"}\n'
+        assert file.read() == b'{\n"id": "s"}'
+
+
+# Compressed transcripts are decompressed while they are read.
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+DATA = jsonl([meta(), *user_prompt("One"), *agent_reply("Done."), *user_prompt("Two")])
+NAME = f"rollout-2026-03-01T10-00-00-{SESSION}.jsonl"
+
+
+def packed(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(zstd.compress(data))
+    return path
+
+
+def test_a_file_of_another_name_is_opened_as_it_is(tmp_path: Path) -> None:
+    """A file without the suffix `.zst` is read unchanged."""
+    path = packed(tmp_path / "a.jsonl", DATA)
+
+    with opened(path) as file:
+        assert file.read() == path.read_bytes()
+
+
+@given(data=st.binary(max_size=5000), places=st.lists(st.integers(0, 6000), max_size=5))
+def test_any_offset_of_the_content_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, places: list[int]
+) -> None:
+    """Seeking in a compressed file works forwards and backwards, as in an uncompressed file."""
+    path = packed(tmp_path_factory.mktemp("packed") / "a.jsonl.zst", data)
+
+    with opened(path) as file:
+        for place in places:
+            file.seek(place)
+            assert file.read(7) == data[place : place + 7]
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbled", "not compressed"])
+def test_a_damaged_file_ends_where_it_cannot_be_read(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A damaged file ends early with a warning in the log, without an exception."""
+    data = os.urandom(1 << 20)
+    path = packed(tmp_path / "a.jsonl.zst", data)
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    path.write_bytes({"cut": whole[:half], "garbled": whole[:half] + b"\xff" * half}.get(damage, DATA))
+
+    with caplog.at_level(logging.WARNING), opened(path) as file:
+        content = file.read()
+        file.seek(len(data))
+
+    assert data.startswith(content)
+    assert len(content) < len(data)
+    assert "is damaged after" in caplog.text
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    home = Home(tmp_path / "home")
+    home.make()
+    return Store.create(home.database)
+
+
+def ingest(store: Store, tmp_path: Path) -> list[str]:
+    raw = RawArchive(tmp_path / "home" / "archive")
+    pass_ = Ingest(store, raw).run(in_paths([tmp_path / "sessions"]))
+    assert pass_.problems == []
+    return [each.exchange.prompt for each in store.exchanges.load(store.items.all_keys()).values()]
+
+
+def test_a_compressed_rollout_is_copied_exactly_and_read_decompressed(store: Store, tmp_path: Path) -> None:
+    """The copy has the bytes of the compressed file. Line numbers refer to the decompressed content."""
+    path = packed(tmp_path / "sessions" / f"{NAME}.zst", DATA)
+
+    assert ingest(store, tmp_path) == ["One", "Two"]
+    (source,) = store.sources.by_path().values()
+    assert (tmp_path / "home" / "archive" / source.archived).read_bytes() == path.read_bytes()
+    assert (source.lines, source.parsed, source.pending) == (DATA.count(b"\n"), len(DATA), 0)
+    assert store.sources.totals() == (1, path.stat().st_size, source.lines, 0)
+    assert recognised(path) == "codex"
+    store.close()
+
+
+def recognised(path: Path) -> str:
+    (found,) = in_paths([path])
+    known = found.recognise()
+    assert known is not None
+    return known.agent
+
+
+def test_a_rollout_that_is_compressed_later_adds_nothing(store: Store, tmp_path: Path) -> None:
+    """All lines of the compressed file count as repeated, because it belongs to the same session."""
+    plain = tmp_path / "sessions" / NAME
+    plain.parent.mkdir()
+    plain.write_bytes(DATA)
+    before = ingest(store, tmp_path)
+    packed(plain.with_name(f"{NAME}.zst"), DATA)
+    plain.unlink()
+
+    assert ingest(store, tmp_path) == before == ["One", "Two"]
+    assert store.sessions.find("codex", SESSION) is not None
+    assert len(store.sources.by_path()) == 2
+    store.close()
+
+
+def test_a_rollout_in_two_storage_formats_is_read_once(tmp_path: Path) -> None:
+    """If an uncompressed and a compressed file exist, only the uncompressed file is read."""
+    packed(tmp_path / f"{NAME}.zst", DATA)
+    (tmp_path / NAME).write_bytes(DATA)
+
+    assert [path.name for path in Codex().transcripts(tmp_path)] == [NAME]

@@ -7,8 +7,7 @@ import pytest
 
 from palaver.archiver.formats.registry import recognise
 from palaver.archiver.formats.transcript_format import NOTICES, REMINDERS, TAGS, split_program_text, without_reminders
-from palaver.archiver.lines import head, split
-from palaver.archiver.zstd_file import opened
+from palaver.archiver.lines import head, opened, split
 from palaver.core.conversation import Speaker, Turn
 
 from ...cases import for_each

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from palaver.archiver.formats.recorded_usage import usage_records
-from palaver.core.token_usage import TokenCounts, UsageRecord, total_usage
+from palaver.core.tokens import TokenCounts, UsageRecord, total_usage
 
 
 def found(agent: str, *records: Any) -> list[UsageRecord]:

@@ -13,8 +13,7 @@ from palaver.archiver.formats.gemini import Gemini
 from palaver.archiver.formats.kimi_code import KimiCode
 from palaver.archiver.formats.pi import Pi
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.lines import HEAD_BYTES
-from palaver.archiver.zstd_file import opened
+from palaver.archiver.lines import HEAD_BYTES, opened
 from palaver.core.conversation import Kind, Speaker
 
 from ...shared import SAMPLES

@@ -13,8 +13,8 @@ from palaver.archiver.copies.raw_copy import Copy, RawArchive
 from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.claude_ai import ClaudeAi
 from palaver.archiver.formats.containers import exact_json, file_name, fingerprint, message_line
-from palaver.archiver.ingest.container_extraction import UpdatedCopy, update_copy
 from palaver.archiver.ingest.ingest import Ingest
+from palaver.archiver.ingest.ingest_jobs import UpdatedCopy, update_copy
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.errors import SourceUnreadable
 

@@ -349,9 +349,9 @@ class ArchiveWithHook(RawArchive):
         super().__init__(root)
         self._act = act
 
-    def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
+    def copy(self, path: Path, archived: str, continued: Source | None = None, *, rewrite: bool = False) -> Copied:
         self._act(path)
-        return super().copy(path, archived, known, rewrite=rewrite)
+        return super().copy(path, archived, continued, rewrite=rewrite)
 
 
 def test_a_file_deleted_before_it_is_copied_stops_nothing(history: History) -> None:
@@ -370,8 +370,8 @@ def test_a_file_deleted_while_it_is_read_is_read_to_the_end(history: History) ->
     path = history.write(talk("one"))
 
     class Deleting(RawArchive):
-        def copy(self, path: Path, archived: str, known: Source | None = None, *, rewrite: bool = False) -> Copied:
-            copied = super().copy(path, archived, known, rewrite=rewrite)
+        def copy(self, path: Path, archived: str, continued: Source | None = None, *, rewrite: bool = False) -> Copied:
+            copied = super().copy(path, archived, continued, rewrite=rewrite)
             path.unlink()
             return copied
 
@@ -902,17 +902,18 @@ def test_a_second_run_opens_no_known_file(history: History, monkeypatch: pytest.
     assert listed == [history.folder, history.folder / "shop"]
 
 
-def test_stored_is_called_while_a_run_continues(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """During a run, each call of `stored` comes after more content has become visible."""
+def test_a_run_pauses_after_each_transaction(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """During a run, `store` returns True each time more content has become visible."""
     monkeypatch.setattr(ingest, "_TRANSACTION", 2)
     monkeypatch.setattr(ingest, "_UNSTORED", math.inf)
     for number in range(5):
         history.write(talk(f"u{number}", session=f"s{number}"), f"s{number}", at=number)
     found = list[int]()
 
-    Ingest(history.store, RawArchive(history.home.archive)).run(
-        in_paths([history.folder]), stored=lambda: found.append(history.store.exchanges.count())
-    )
+    run = Ingest(history.store, RawArchive(history.home.archive))
+    for transcript in run.read(in_paths([history.folder])):
+        if run.store(run.parse(transcript)):
+            found.append(history.store.exchanges.count())
 
     assert found == sorted(set(found))
     assert 1 < len(found) <= 3

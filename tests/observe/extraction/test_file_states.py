@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.archiver.zstd_file import content_hash
+from palaver.archiver.lines import content_hash
 from palaver.core.conversation import Session, now
 from palaver.observe.extraction.observation_writer import file_states, is_live
 from palaver.observe.pipeline import observe_pending

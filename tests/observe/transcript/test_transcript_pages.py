@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palaver.core.errors import InvalidInput
-from palaver.core.token_usage import TokenCounts
+from palaver.core.tokens import TokenCounts
 from palaver.core.transcript_page import Step, StepKind, TranscriptPage
 from palaver.observe.transcript.session_views import SessionViews
 

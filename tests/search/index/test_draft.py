@@ -46,7 +46,7 @@ def test_a_draft_equals_a_rebuilt_index(steps: list[tuple[int, list[Said], str]]
         with indexer.draft() as draft:
             for name, exchanges, project in steps:
                 history.say(f"s{name}", *exchanges, project=project)
-                draft.follow()
+                draft.add_changes()
             indexer.publish(draft)
         drafted = contents(history)
         indexer.rebuild()
@@ -58,7 +58,7 @@ def test_a_draft_is_published(history: History, indexer: Indexer, monkeypatch: p
     """Entries of a draft are not written again when it is published, and its folder is removed."""
     with indexer.draft() as draft:
         history.say("one", Said("a question"))
-        draft.follow()
+        draft.add_changes()
         history.say("two", Said("another question"))
         monkeypatch.setattr(Indexer, "_build_text", None)
         published = indexer.publish(draft)
@@ -73,7 +73,7 @@ def test_only_an_empty_archive_has_a_draft(history: History, indexer: Indexer) -
     history.say("one", Said("a question"))
     with indexer.draft() as draft:
         history.say("two", Said("another question"))
-        draft.follow()
+        draft.add_changes()
 
         assert not history.generations.root.exists()
 
@@ -87,10 +87,10 @@ def test_a_full_disk_ends_only_the_draft(history: History, indexer: Indexer, mon
     with indexer.draft() as draft:
         history.say("one", Said("a question"))
         monkeypatch.setattr(TextWriter, "replace", refuse)
-        draft.follow()
+        draft.add_changes()
         monkeypatch.undo()
         history.say("two", Said("another question"))
-        draft.follow()
+        draft.add_changes()
         published = indexer.publish(draft)
 
     assert published is not None
@@ -102,7 +102,7 @@ def test_an_index_of_another_process_replaces_the_draft(history: History, indexe
     """If another process published an index meanwhile, that index is updated and the draft is removed."""
     with indexer.draft() as draft:
         history.say("one", Said("a question"))
-        draft.follow()
+        draft.add_changes()
         assert history.publish() is not None
         history.say("two", Said("another question"))
         published = indexer.publish(draft)
@@ -116,7 +116,7 @@ def test_a_draft_of_a_killed_process_is_removed(history: History, indexer: Index
     """Publishing removes the draft folder of a dead process together with old generations."""
     abandoned = indexer.draft()
     history.say("one", Said("a question"))
-    abandoned.follow()
+    abandoned.add_changes()
     assert list(history.generations.root.glob(f"*{drafts._SUFFIX}"))
 
     indexer.publish()

@@ -10,8 +10,7 @@ import pytest
 from palaver.archiver.formats import ContainedSession
 from palaver.archiver.formats.opencode import OpenCode
 from palaver.archiver.formats.registry import recognise
-from palaver.archiver.lines import HEAD_BYTES
-from palaver.archiver.zstd_file import opened
+from palaver.archiver.lines import HEAD_BYTES, opened
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 from palaver.core.errors import PartlyRead
 

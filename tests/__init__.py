@@ -1,1 +1,0 @@
-"""Tests of Palaver. The folders have the same structure as the packages."""

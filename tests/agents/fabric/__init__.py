@@ -1,1 +1,0 @@
-"""Tests of the fabric tools against their specification."""

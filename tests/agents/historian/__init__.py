@@ -1,1 +1,0 @@
-"""Tests of the Historian tools against their specification."""

@@ -1,1 +1,0 @@
-"""Tests of the rag tools against their specification."""

@@ -1,1 +1,0 @@
-"""Tests of the archiver: every transcript line is copied, counted and stored."""

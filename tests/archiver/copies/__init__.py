@@ -1,1 +1,0 @@
-"""Tests of raw copies: content, storage formats, checksums, verification and export."""

@@ -1,1 +1,0 @@
-"""Tests of deletion, undo and erasure."""

@@ -1,1 +1,0 @@
-"""Tests of the recognition of secrets and of their placeholders."""

@@ -1,1 +1,0 @@
-"""Tests of the database: connection, migrations and tables."""

@@ -1,1 +1,0 @@
-"""Official conformance suite of the Model Context Protocol, run by `make conformance`."""

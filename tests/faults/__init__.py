@@ -1,1 +1,0 @@
-"""Tests of crashes, power loss, corruption and hostile input."""

@@ -1,1 +1,0 @@
-"""Fuzz tests of the readers of input."""

@@ -1,1 +1,0 @@
-"""Tests of background archiving and indexing."""

@@ -1,1 +1,0 @@
-"""Tests of searches in the shell commands of past sessions."""

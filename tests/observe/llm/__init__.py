@@ -1,1 +1,0 @@
-"""Tests of extraction with a language model, against a local server."""

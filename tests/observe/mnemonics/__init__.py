@@ -1,1 +1,0 @@
-"""Tests of memories in files."""

@@ -1,1 +1,0 @@
-"""Tests of code traces."""
