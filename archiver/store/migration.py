@@ -29,6 +29,7 @@ from .backups import stamp
 from .database import (
     CHECKSUM_BYTES,
     FIRST_VERSION,
+    FIRST_VERSION,
     SCHEMA,
     Database,
     Row,
@@ -168,7 +169,7 @@ def convert(old: apsw.Connection, path: Path, fresh: Path, report: Reporter = si
     fresh.touch(mode=0o600)
     with translated_errors(path), _full_disk(path), closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as new:
         new.reserve_bytes("main", CHECKSUM_BYTES)
-        new.execute(schema_sql(0))
+        new.execute(schema_sql(0, FIRST_VERSION))
         new.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         old.create_scalar_function("renamed", _renamed, 1, deterministic=True)
         old.execute("PRAGMA cache_spill=OFF").fetchall()  # No change is written to the file before the rollback.
