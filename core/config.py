@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from .errors import ConfigInvalid
 from .reports import HookEvent
 from .resources import replacing
 
 _NAME = re.compile(r"""\s*["']?(\w+)["']?\s*=""")
+_TABLE = re.compile(r"\s*\[\s*prices\s*\]")
+"""Start of the only table. What follows belongs to it."""
 
 
 PROVIDERS: Final = ("anthropic", "openai", "command")
@@ -42,6 +44,10 @@ class Config(Struct, frozen=True):
     llm_price: tuple[float, float] | None = None
     """Prices in US dollars per million input and output tokens, for models without a listed price. Use 0 for a local
     model.
+    """
+    prices: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    """Prices of models in US dollars per million tokens: of input and output, or of input, output, cache reads, and
+    cache writes for five minutes and for one hour.
     """
     budget_run: float | None = None
     """Budget in US dollars for one run of `palaver observe` or one question. Without any budget, no model is called."""
@@ -139,8 +145,10 @@ def write_settings(path: Path, values: Mapping[str, Setting]) -> None:
         OSError: The file cannot be written.
     """
     rows = path.read_text("utf-8").splitlines() if path.exists() else []
-    kept = list(_without_settings(rows, values.keys()))
+    end = next((index for index, row in enumerate(rows) if _TABLE.match(row)), len(rows))
+    kept = list(_without_settings(rows[:end], values.keys()))
     kept += [f"{name} = {_toml(value)}" for name, value in values.items() if value is not None]
+    kept += rows[end:]
     with replacing(path) as file:
         file.writelines(f"{line}\n".encode() for line in kept)
 
@@ -224,6 +232,15 @@ def _two_amounts(value: object) -> tuple[float, float]:
     return _amount(tokens_in), _amount(tokens_out)
 
 
+def _prices(value: object) -> dict[str, tuple[float, ...]]:
+    if not isinstance(value, dict):
+        raise ValueError  # noqa: TRY004
+    prices = {model: tuple(map(_amount, _list(amounts))) for model, amounts in cast("dict[str, object]", value).items()}
+    if any(len(amounts) not in {2, 5} for amounts in prices.values()):
+        raise ValueError
+    return prices
+
+
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, _list(value)))
 
@@ -285,6 +302,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "llm_command": (_texts, "a list of strings", '["claude", "-p"]'),
     "llm_calls_day": (_count, "a number of calls", "50"),
     "llm_price": (_two_amounts, "two amounts in dollars", "[1.00, 5.00]"),
+    "prices": (_prices, "a table with 2 or 5 amounts in dollars for each model", '{ "NAME" = [1.00, 5.00] }'),
     "budget_run": _DOLLARS,
     "budget_hour": _DOLLARS,
     "budget_day": _DOLLARS,

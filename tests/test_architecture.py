@@ -63,8 +63,8 @@ AGAINST_ORDER = set[tuple[str, str]]()
 
 # Libraries that load slowly, so functions may import them.
 LAZY = set(
-    "anthropic concurrent httpx2 jinja2 markdown_it mcp numpy onnxruntime pathspec pygments pypdf rapidfuzz rich"
-    " sentence_transformers tantivy tokenizers tomlkit torch tree_sitter usearch watchfiles yaml".split()
+    "anthropic concurrent genai_prices httpx2 jinja2 markdown_it mcp numpy onnxruntime pathspec pygments pypdf"
+    " rapidfuzz rich sentence_transformers tantivy tokenizers tomlkit torch tree_sitter usearch watchfiles yaml".split()
 )
 
 # Number of other imports within functions per package. Counts may only decrease.

@@ -57,6 +57,17 @@ def test_settings_are_replaced(tmp_path: Path) -> None:
     )
 
 
+def test_settings_are_written_before_the_table(tmp_path: Path) -> None:
+    """A new setting never becomes a row of the table `prices`, and no row of it is taken for a setting."""
+    path = tmp_path / "config.toml"
+    path.write_text('llm = "openai"\n\n [prices] # mine\nmodel = [1, 2]\n"b" = [1, 2, 3, 4, 0.5]\n')
+
+    write_settings(path, {"llm": None, "model": "m"})
+
+    assert path.read_text() == '\nmodel = "m"\n [prices] # mine\nmodel = [1, 2]\n"b" = [1, 2, 3, 4, 0.5]\n'
+    assert Config.read(path).prices == {"model": (1, 2), "b": (1, 2, 3, 4, 0.5)}
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -64,6 +75,9 @@ def test_settings_are_replaced(tmp_path: Path) -> None:
         ('llm = "command"', "Run `palaver observe --setup`."),
         ('llm_command = "claude -p"', 'Write llm_command = ["claude", "-p"].'),
         ("llm_calls_day = 1.5", "Write llm_calls_day = 50."),
+        ("prices = [1, 2]", 'Write prices = { "NAME" = [1.00, 5.00] }.'),
+        ("prices.a = [1, 2, 3]", 'Write prices = { "NAME" = [1.00, 5.00] }.'),
+        ("[prices]\na = [1, -2]", 'Write prices = { "NAME" = [1.00, 5.00] }.'),
     ],
 )
 def test_invalid_settings_of_the_language_model(tmp_path: Path, text: str, problem: str) -> None:
