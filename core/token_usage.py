@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from .conversation import Milliseconds
+
 
 class TokenCounts(Struct, frozen=True):
     """Tokens by type. Tokens that were read from or written to the cache are not part of `input`.
@@ -50,7 +52,8 @@ class TokenCounts(Struct, frozen=True):
 class UsageRecord(NamedTuple):
     """Token usage of a reply, as one line of a transcript records it.
 
-    `message` and `request` are the IDs of the reply and of the request to the model. Either can be empty.
+    `message` and `request` are the IDs of the reply and of the request to the model. Either can be empty. `branch` is
+    empty if the record does not name it.
     """
 
     message: str
@@ -58,10 +61,17 @@ class UsageRecord(NamedTuple):
     counts: TokenCounts
     line: int = 0
     model: str = ""
+    at: Milliseconds | None = None
+    branch: str = ""
+    is_partial: bool = False
+    """True if the record was written while the reply was streamed, so that the output is at least the count."""
 
 
 def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
-    """Return one record for each reply, with the largest count of each type, and its first line and model."""
+    """Return one record for each reply, with the largest count of each type and the place of its first record.
+
+    The output is partial only if no record is final.
+    """
     replies: dict[tuple[str, str], UsageRecord] = {}
     for record in records:
         key = record.message, record.request
@@ -69,8 +79,11 @@ def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
         if earlier is None:
             replies[key] = record
         else:
-            model = earlier.model or record.model
-            replies[key] = earlier._replace(counts=earlier.counts.maximum(record.counts), model=model)
+            replies[key] = earlier._replace(
+                counts=earlier.counts.maximum(record.counts),
+                model=earlier.model or record.model,
+                is_partial=earlier.is_partial and record.is_partial,
+            )
     return list(replies.values())
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ..archiver.ingest.parser_pool import ParserPool
     from ..archiver.store import Store
+    from ..core.digest import Digest
+    from ..core.query import Filters
     from ..search.archive_search import ArchiveSearch
     from ..search.document_library import DocumentLibrary
     from .deletion.deleter import Deleter
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from .memory_review import MemoryReview
     from .pipeline import Pipeline
     from .traces.attribution import CodeTraces
+    from .usage import TokenUsage
 
 
 class Archive(Closing):
@@ -94,6 +97,13 @@ class Archive(Closing):
         return MemoryReview(self.memories)
 
     @cached_property
+    def usage(self) -> TokenUsage:
+        """Tokens and list prices of the archived conversations. Raises `StoreMissing` if nothing was archived."""
+        from .usage import TokenUsage
+
+        return TokenUsage(self.home, self.store, self.config)
+
+    @cached_property
     def deletions(self) -> Deleter:
         """Deletions with their previews. Raises `StoreMissing` if nothing was archived."""
         from .deletion.deleter import Deleter
@@ -106,6 +116,16 @@ class Archive(Closing):
         from .traces.attribution import CodeTraces
 
         return CodeTraces(self._new_store())
+
+    def digest(self, filters: Filters) -> Digest:
+        """Return what was done, decided, learned and left open, and its cost. Filters of time and project apply.
+
+        Raises:
+            UnknownProject: A project is unknown.
+        """
+        from .digest import digest_of
+
+        return digest_of(self.search, self.usage, filters)
 
     def documents(self, roots: Sequence[Path]) -> DocumentLibrary:
         """Open the indexed documents, and create the home if it is missing. The caller closes them.
@@ -129,6 +149,7 @@ class Archive(Closing):
         """Close the components that are open."""
         opened = vars(self)
         opened.pop("review", None)
+        opened.pop("usage", None)
         for name in ("store", "search", "memories", "deletions", "traces"):
             component: Closing | None = opened.pop(name, None)
             if component is not None:
