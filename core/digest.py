@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from .conversation import Milliseconds
 from .reports import NanoDollars
+from .text import TITLE_MAX
 
 SECTIONS = ("done", "decided", "learned", "open")
 """Names of the lists of a project, in the order of a digest."""
@@ -23,9 +24,15 @@ class DigestLine(Struct, frozen=True):
     at: Milliseconds | None
     details: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """Statement with its first further result, if both are short."""
+        whole = ": ".join((self.text, *self.details[:1]))
+        return whole if len(whole) <= TITLE_MAX else self.text
+
     def rows(self, width: int) -> int:
-        """Return the number of rows of the statement at a width, with its indent, date and session ID."""
-        return -(-(len(self.text) + len(self.session) + _FRAME) // width)
+        """Return the number of rows of the summary at a width, with its indent, date and session ID."""
+        return -(-(len(self.summary) + len(self.session) + _FRAME) // width)
 
 
 class ProjectDigest(Struct, frozen=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...core.token_usage import TokenCounts, UsageRecord
 from ..lines import Record, decode
 from .json_values import count_of, first_string, instant, mapping, string, total
+from .transcript_format import is_unique
 
 VERSION: Final = 1
 """Version of the rules by which usage is read. If it changes, all raw copies are read again for their usage."""
@@ -35,7 +36,8 @@ def usage_records(
 ) -> Iterator[UsageRecord]:
     """Yield the records of token usage on these lines, each with its number.
 
-    A record without an ID of the reply gets one that is unique for the session and the line.
+    A reply without an ID is identified by its line. Short IDs, such as `m1`, occur in other sessions too, so they get
+    the session's ID in front.
 
     Args:
         agent: Name of the agent. An agent that is not in `COUNTED` has no records.
@@ -51,7 +53,9 @@ def usage_records(
         for record in records if isinstance(records, list) else []:
             for used in records_of(record, context):
                 if used.counts.total:
-                    yield used._replace(message=used.message or f"{session}:{number}", line=number)
+                    message = used.message or str(number)
+                    is_unique_reply = bool(used.request) or is_unique(message)
+                    yield used._replace(message=message if is_unique_reply else f"{session}:{message}", line=number)
 
 
 def may_have_usage(agent: str, data: bytes) -> bool:
@@ -108,8 +112,8 @@ def _codex(record: Record, context: UsageContext) -> Iterator[UsageRecord]:
     if payload.get("type") != "token_count" or not last:
         return
     counts = _with_cached_input(last, "input_tokens", "cached_input_tokens", "output_tokens")
-    reply = f"{context.thread}:{count_of(running.get('total_tokens'))}" if running else ""
-    yield UsageRecord(reply, "", counts, model=context.model, at=instant(record.get("timestamp")))
+    reply = (context.thread, str(count_of(running.get("total_tokens")))) if running else ("", "")
+    yield UsageRecord(*reply, counts, model=context.model, at=instant(record.get("timestamp")))
 
 
 def _gemini(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
