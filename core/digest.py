@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from .conversation import Milliseconds
 from .reports import NanoDollars
-from .text import TITLE_MAX
 
 SECTIONS = ("done", "decided", "learned", "open")
 """Names of the lists of a project, in the order of a digest."""
 
+_SUMMARY = 120
+"""Maximum characters of a statement with its first further result."""
 _FRAME = 20
 """Characters of a row besides the statement and the session ID, at least."""
 
@@ -28,7 +29,7 @@ class DigestLine(Struct, frozen=True):
     def summary(self) -> str:
         """Statement with its first further result, if both are short."""
         whole = ": ".join((self.text, *self.details[:1]))
-        return whole if len(whole) <= TITLE_MAX else self.text
+        return whole if len(whole) <= _SUMMARY else self.text
 
     def rows(self, width: int) -> int:
         """Return the number of rows of the summary at a width, with its indent, date and session ID."""
