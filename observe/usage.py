@@ -62,10 +62,11 @@ class TokenUsage:
         check_agents(filters.agents, ())
         unread = read_usage(self._home, self._store, progress)
         sessions, prices = _Sessions(self._store.sessions.all()), _Prices(self._config)
-        replies = (
-            _Spent(reply, sessions.root(reply.session), prices.cost(reply)) for reply in self._store.usage.replies()
-        )
-        spent = [one for one in replies if sessions.matches(one, filters)]
+        spent = [
+            _Spent(reply, sessions.root(reply.session), prices.cost(reply))
+            for reply in self._store.usage.replies()
+            if sessions.matches(reply, filters)
+        ]
         rows = self._rows(by, spent, sessions)
         return UsageReport(
             by,
@@ -147,9 +148,9 @@ class _Sessions:
             number = parent
         return number
 
-    def matches(self, one: _Spent, filters: UsageFilter) -> bool:
+    def matches(self, reply: Reply, filters: UsageFilter) -> bool:
         """Return whether a reply matches the filters. An undated reply is in no time range."""
-        reply, session = one.reply, self._sessions[one.root]
+        session = self._sessions[self.root(reply.session)]
         if filters.after is not None and (reply.at is None or reply.at < filters.after):
             return False
         if filters.before is not None and (reply.at is None or reply.at >= filters.before):
@@ -157,7 +158,7 @@ class _Sessions:
         return (
             (not filters.agents or session.agent in filters.agents)
             and (not filters.models or reply.model in filters.models)
-            and (not filters.branches or self._branch(one) in filters.branches)
+            and (not filters.branches or self._branch(reply) in filters.branches)
             and (not filters.projects or is_in_project(filters.projects, session.project, session.cwd))
         )
 
@@ -175,10 +176,10 @@ class _Sessions:
             case UsageGroup.SESSION:
                 return lambda one: (str(one.root), self._sessions[one.root].project)
             case UsageGroup.BRANCH:
-                return lambda one: (self._branch(one), self._sessions[one.root].project)
+                return lambda one: (self._branch(one.reply), self._sessions[one.root].project)
 
-    def _branch(self, one: _Spent) -> str:
-        return one.reply.branch or self._sessions[one.root].branch
+    def _branch(self, reply: Reply) -> str:
+        return reply.branch or self._sessions[self.root(reply.session)].branch
 
 
 def _period(by: UsageGroup, at: Milliseconds | None) -> str:
