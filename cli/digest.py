@@ -41,17 +41,17 @@ def digest(
         raise click.UsageError("--week and --since exclude each other.")
     archive = Archive.find()
     refuse_demo_only(archive.home, "digest")
-    places = [place for project in projects for place in places_of(project)]
-    filters = Filters.parse(after=since or _WEEK, before=until, projects=places)
+    names = [name for project in projects for name in places_of(project)]
+    filters = Filters.parse(after=since or _WEEK, before=until, projects=names)
     with archive:
-        found = archive.digest(filters)
+        report = archive.digest(filters)
     if as_json:
-        print_json(found)
-    elif not found.sessions:
+        print_json(report)
+    elif not report.sessions:
         click.echo("No session in this period. Give an earlier date with --since, or list sessions: palaver sessions")
     elif markdown:
-        click.echo(renderer().fill("digest_report", digest=found), nl=False)
+        click.echo(renderer().fill("digest_report", digest=report), nl=False)
     else:
         columns, lines = shutil.get_terminal_size()
         rows, width = (lines, columns) if sys.stdout.isatty() else _SCREEN
-        print_page(renderer().fill("digest", digest=found.fitted(rows - _FRAME, width)))
+        print_page(renderer().fill("digest", digest=report.fitted(rows - _FRAME, width)))

@@ -28,8 +28,8 @@ class DigestLine(Struct, frozen=True):
     @property
     def summary(self) -> str:
         """Statement with its first further result, if both are short."""
-        whole = ": ".join((self.text, *self.details[:1]))
-        return whole if len(whole) <= _SUMMARY else self.text
+        with_result = ": ".join((self.text, *self.details[:1]))
+        return with_result if len(with_result) <= _SUMMARY else self.text
 
     def rows(self, width: int) -> int:
         """Return the number of rows of the summary at a width, with its indent, date and session ID."""

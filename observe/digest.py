@@ -36,13 +36,13 @@ def digest_of(search: ArchiveSearch, usage: TokenUsage, filters: Filters) -> Dig
     Raises:
         UnknownProject: A project is unknown.
     """
-    sessions = [one for one in _sessions(search, filters) if one.kind is SessionKind.MAIN]
+    sessions = [session for session in _sessions(search, filters) if session.kind is SessionKind.MAIN]
     spent = usage.report(UsageGroup.PROJECT, UsageFilter(filters.after, filters.before, filters.projects))
     costs = {row.name: row for row in spent.rows}
     results = _results(search, sessions)
     projects = list[ProjectDigest]()
-    for name in dict.fromkeys(one.project for one in sessions):
-        project = _project(name, [one for one in sessions if one.project == name], results)
+    for name in dict.fromkeys(session.project for session in sessions):
+        project = _project(name, [session for session in sessions if session.project == name], results)
         row = costs.get(name)
         projects.append(project if row is None else replace(project, tokens=row.counts.total, cost=row.cost))
     return Digest(
@@ -70,7 +70,9 @@ def _sessions(search: ArchiveSearch, filters: Filters) -> Iterator[SessionOutlin
 
 def _results(search: ArchiveSearch, sessions: Iterable[SessionOutline]) -> dict[str, str]:
     """Return the only result of each session without a card, by the ID of the session."""
-    numbers = {search.session_number(one.session_id): one.session_id for one in sessions if not one.facts}
+    named = search.store.sessions.beginning_with
+    without_card = (session.session_id for session in sessions if not session.facts)
+    numbers = {number: session_id for session_id in without_card for number in named(session_id)}
     return {numbers[number]: title for number, title in search.store.summaries.single_titles([*numbers]).items()}
 
 
@@ -84,33 +86,33 @@ def _project(name: str, sessions: Sequence[SessionOutline], results: dict[str, s
     return ProjectDigest(
         name,
         len(sessions),
-        done=_distinct(line for one in sessions for line in _done(one, results.get(one.session_id, ""))),
-        decided=_distinct(line for one in sessions for line in _stated(one, _DECIDED)),
-        learned=_distinct(line for one in sessions for line in _stated(one, _LEARNED)),
+        done=_distinct(line for session in sessions for line in _done(session, results.get(session.session_id, ""))),
+        decided=_distinct(line for session in sessions for line in _stated(session, _DECIDED)),
+        learned=_distinct(line for session in sessions for line in _stated(session, _LEARNED)),
         open=_distinct(open_items),
     )
 
 
-def _done(one: SessionOutline, result: str) -> Iterator[DigestLine]:
+def _done(session: SessionOutline, result: str) -> Iterator[DigestLine]:
     """Yield what a session achieved: its title, or its first result if the title is the beginning of the request.
 
     A title that is the whole request, such as the heading of a plan, needs a result.
     """
-    asked = next((fact.removeprefix(_ASKED) for fact in one.facts if fact.startswith(_ASKED)), "")
-    outcomes = [line.text for line in _stated(one, (OUTCOME,))]
-    is_stated = not _repeats(one.title, asked) or (bool(outcomes) and one.title == asked)
-    is_telling = bool(one.facts or result) and is_stated and _is_complete(one.title)
-    if texts := [*dict.fromkeys(([one.title] if is_telling else []) + outcomes)]:
-        yield DigestLine(texts[0], one.id, one.ended or one.started, tuple(texts[1:]))
+    asked = next((fact.removeprefix(_ASKED) for fact in session.facts if fact.startswith(_ASKED)), "")
+    outcomes = [line.text for line in _stated(session, (OUTCOME,))]
+    is_stated = not _repeats(session.title, asked) or (bool(outcomes) and session.title == asked)
+    is_telling = bool(session.facts or result) and is_stated and _is_complete(session.title)
+    if texts := [*dict.fromkeys(([session.title] if is_telling else []) + outcomes)]:
+        yield DigestLine(texts[0], session.id, session.ended or session.started, tuple(texts[1:]))
 
 
-def _stated(one: SessionOutline, labels: Sequence[str]) -> Iterator[DigestLine]:
+def _stated(session: SessionOutline, labels: Sequence[str]) -> Iterator[DigestLine]:
     """Yield the complete facts of a card with these labels."""
-    for fact in one.facts:
+    for fact in session.facts:
         label = next(filter(fact.startswith, labels), "")
         if label and _is_complete(fact):
             text = _LABEL.sub("", fact.removeprefix(label), count=1)
-            yield DigestLine(text[:1].upper() + text[1:], one.id, one.ended or one.started)
+            yield DigestLine(text[:1].upper() + text[1:], session.id, session.ended or session.started)
 
 
 def _repeats(title: str, asked: str) -> bool:

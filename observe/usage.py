@@ -61,10 +61,11 @@ class TokenUsage:
         check_projects(self._store, filters.projects)
         check_agents(filters.agents, ())
         unread = read_usage(self._home, self._store, progress)
-        sessions, prices = _Sessions(self._store.sessions.all()), _Prices(self._config)
+        replies, prices = self._store.usage.replies(), _Prices(self._config)
+        sessions = _Sessions(self._store.sessions.all())
         spent = [
             _Spent(reply, sessions.root(reply.session), prices.cost(reply))
-            for reply in self._store.usage.replies()
+            for reply in replies
             if sessions.matches(reply, filters)
         ]
         rows = self._rows(by, spent, sessions)
@@ -88,7 +89,7 @@ class TokenUsage:
             [_Spent(reply, number, prices.cost(reply)) for reply in self._store.usage.replies(sources)]
             for sources in ([number], numbers)
         )
-        own = [one for one in own if not one.reply.is_partial]  # Partial replies are those of sub-agents.
+        own = [spending for spending in own if not spending.reply.is_partial]  # The partial ones are of sub-agents.
         return _row(session.native_id, own), _row(session.native_id, total)
 
     def _rows(self, by: UsageGroup, spent: Sequence[_Spent], sessions: "_Sessions") -> list[UsageRow]:
@@ -97,8 +98,8 @@ class TokenUsage:
             rows = [_block(start, block) for start, block in _blocks(spent)]
         else:
             key_of = sessions.key_of(by)
-            for one in spent:
-                groups.setdefault(key_of(one), []).append(one)
+            for spending in spent:
+                groups.setdefault(key_of(spending), []).append(spending)
             rows = [_row(name, group, project) for (name, project), group in groups.items()]
         if by is UsageGroup.SESSION:
             names = SessionNames(self._store).of_all(int(row.name) for row in rows)
@@ -150,6 +151,8 @@ class _Sessions:
 
     def matches(self, reply: Reply, filters: UsageFilter) -> bool:
         """Return whether a reply matches the filters. An undated reply is in no time range."""
+        if reply.session not in self._sessions:  # Another process has just deleted it.
+            return False
         session = self._sessions[self.root(reply.session)]
         if filters.after is not None and (reply.at is None or reply.at < filters.after):
             return False
@@ -166,17 +169,17 @@ class _Sessions:
         """Return the function that names the group of a reply: its name, and the project of a session or a branch."""
         match by:
             case UsageGroup.DAY | UsageGroup.WEEK | UsageGroup.MONTH | UsageGroup.BLOCK:
-                return lambda one: (_period(by, one.reply.at), "")
+                return lambda spending: (_period(by, spending.reply.at), "")
             case UsageGroup.PROJECT:
-                return lambda one: (self._sessions[one.root].project, "")
+                return lambda spending: (self._sessions[spending.root].project, "")
             case UsageGroup.AGENT:
-                return lambda one: (self._sessions[one.root].agent, "")
+                return lambda spending: (self._sessions[spending.root].agent, "")
             case UsageGroup.MODEL:
-                return lambda one: (one.reply.model, "")
+                return lambda spending: (spending.reply.model, "")
             case UsageGroup.SESSION:
-                return lambda one: (str(one.root), self._sessions[one.root].project)
+                return lambda spending: (str(spending.root), self._sessions[spending.root].project)
             case UsageGroup.BRANCH:
-                return lambda one: (self._branch(one.reply), self._sessions[one.root].project)
+                return lambda spending: (self._branch(spending.reply), self._sessions[spending.root].project)
 
     def _branch(self, reply: Reply) -> str:
         return reply.branch or self._sessions[self.root(reply.session)].branch
@@ -204,17 +207,17 @@ def _blocks(spent: Iterable[_Spent]) -> Iterator[tuple[Milliseconds | None, list
     A block begins with the full hour of its first reply. It ends after five hours, and before a pause of five hours.
     """
     undated, start, last, block = list[_Spent](), 0, 0, list[_Spent]()
-    for one in sorted(spent, key=lambda one: one.reply.at or 0):
-        at = one.reply.at
+    for spending in sorted(spent, key=lambda spending: spending.reply.at or 0):
+        at = spending.reply.at
         if at is None:
-            undated.append(one)
+            undated.append(spending)
             continue
         if block and (at - start > BLOCK or at - last > BLOCK):
             yield start, block
             block = []
         if not block:
             start = at // _HOUR * _HOUR
-        block.append(one)
+        block.append(spending)
         last = at
     if block:
         yield start, block
@@ -232,19 +235,19 @@ def _row(name: str, spent: Sequence[_Spent], project: str = "") -> UsageRow:
     return UsageRow(
         name,
         project=project,
-        counts=TokenCounts(*map(sum, zip(*(one.reply.counts.by_type for one in spent), strict=True))),
+        counts=TokenCounts(*map(sum, zip(*(spending.reply.counts.by_type for spending in spent), strict=True))),
         replies=len(spent),
-        partial_replies=sum(one.reply.is_partial for one in spent),
-        sessions=len({one.root for one in spent}),
-        cost=sum(one.cost or 0 for one in spent),
-        unpriced_tokens=sum(one.reply.counts.total for one in spent if one.cost is None),
+        partial_replies=sum(spending.reply.is_partial for spending in spent),
+        sessions=len({spending.root for spending in spent}),
+        cost=sum(spending.cost or 0 for spending in spent),
+        unpriced_tokens=sum(spending.reply.counts.total for spending in spent if spending.cost is None),
     )
 
 
 def _unpriced(spent: Iterable[_Spent]) -> dict[str, int]:
     """Return the tokens of each model without a known price, the most tokens first."""
     tokens = Counter[str]()
-    for one in spent:
-        if one.cost is None:
-            tokens[one.reply.model] += one.reply.counts.total
+    for spending in spent:
+        if spending.cost is None:
+            tokens[spending.reply.model] += spending.reply.counts.total
     return dict(tokens.most_common())

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 
@@ -124,12 +124,15 @@ def codex() -> Iterator[tuple[object, str, Counts]]:
     """Yield each change of the running total, with the model of the turn."""
     model = dict[Path, str]()
     for path, record in records(SAMPLES.rglob("*.jsonl")):
-        payload = record.get("payload")
+        payload: Any = record.get("payload")
         if not isinstance(payload, dict):
             continue
+        payload = cast("dict[str, Any]", payload)
         if record.get("type") == "turn_context":
             model[path] = payload.get("model") or ""
-        last, total = ((payload.get("info") or {}).get(f"{name}_token_usage") or {} for name in ("last", "total"))
+        info: dict[str, Any] = payload.get("info") or {}
+        last: dict[str, int] = info.get("last_token_usage") or {}
+        total: dict[str, int] = info.get("total_token_usage") or {}
         if payload.get("type") == "token_count" and last:
             read = last.get("cached_input_tokens", 0)
             counts = last.get("input_tokens", 0) - read, last.get("output_tokens", 0), read, 0
