@@ -60,7 +60,7 @@ def usage(
     first, end = between(after, before)
     filters = UsageFilter(first, end, tuple(map(archived_as, projects)), tuple(agents), tuple(models), tuple(branches))
     with archive, progress_bars() as report_progress:
-        report = archive.usage.report(UsageGroup(by), filters, partial(report_progress, "Counting tokens"))
+        report = archive.usage.report(UsageGroup(by), filters, partial(report_progress, "Counting"))
     rows = report.rows[:limit] if as_json else report.rows[: limit or _ROWS]
     if as_json:
         print_json(to_json(report) | {"rows": to_json(rows)})

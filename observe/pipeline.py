@@ -134,7 +134,7 @@ def learn(
     while not should_stop() and (uncounted := store.exchanges.without_costs(_COSTS_BATCH)):
         with store.transaction():
             store.exchanges.store_costs(uncounted)
-    read_usage(home, store, partial(report, "Counting tokens"), should_stop)
+    read_usage(home, store, partial(report, "Counting"), should_stop)
     observed = observe_pending(store, partial(report, "Observing"), should_stop, indexer.publish_texts)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")
