@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import click
@@ -10,7 +11,7 @@ import click
 from ..core.query import Filters
 from ..observe.archive import Archive
 from .demo import refuse_demo_only
-from .output import as_json, date_option, print_json, print_page, renderer
+from .output import as_json, date_option, print_json, print_page, progress_bars, renderer
 from .project_option import only_projects, places_of
 
 _WEEK: Final = "6 days ago"
@@ -43,8 +44,8 @@ def digest(
     refuse_demo_only(archive.home, "digest")
     names = [name for project in projects for name in places_of(project)]
     filters = Filters.parse(after=since or _WEEK, before=until, projects=names)
-    with archive:
-        report = archive.digest(filters)
+    with archive, progress_bars() as report_progress:
+        report = archive.digest(filters, partial(report_progress, "Counting"))
     if as_json:
         print_json(report)
     elif not report.sessions:

@@ -2,7 +2,8 @@
 
 Agents record the usage of one reply on several lines and in several files: while the reply streams, in forks and
 resumed sessions, and in the progress records of sub-agents. A reply is identified by the IDs of its message and of the
-request, and the largest count of each type is the final one. Every count of tokens in Palaver uses `total_usage`.
+request, and the largest count of each type is the final one. `usage_by_reply` applies this rule to lines, and the
+table `usage` to all sources.
 """
 
 from collections.abc import Iterable

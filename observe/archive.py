@@ -9,6 +9,7 @@ from ..core.config import Config
 from ..core.conversation import Milliseconds, now
 from ..core.home import Home
 from ..core.resources import Closing
+from ..core.runtime import Progress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +118,7 @@ class Archive(Closing):
 
         return CodeTraces(self._new_store())
 
-    def digest(self, filters: Filters) -> Digest:
+    def digest(self, filters: Filters, progress: Progress = silent) -> Digest:
         """Return what was done, decided, learned and left open, and its cost. Filters of time and project apply.
 
         Raises:
@@ -125,7 +126,7 @@ class Archive(Closing):
         """
         from .digest import digest_of
 
-        return digest_of(self.search, self.usage, filters)
+        return digest_of(self.search, self.usage, filters, progress)
 
     def documents(self, roots: Sequence[Path]) -> DocumentLibrary:
         """Open the indexed documents, and create the home if it is missing. The caller closes them.

@@ -15,6 +15,7 @@ from ..core.digest import Digest, DigestLine, ProjectDigest
 from ..core.observation import NEXT, OPEN, OUTCOME
 from ..core.query import LIMIT_MAX, Filters, Query
 from ..core.results import SessionOutline
+from ..core.runtime import Progress, silent
 from ..core.usage_report import UsageFilter, UsageGroup
 from ..search.archive_search import ArchiveSearch
 from ..search.present.details import items_of
@@ -30,14 +31,15 @@ _CUT: Final = ("…", "...", ":")
 """Ends of texts that are incomplete."""
 
 
-def digest_of(search: ArchiveSearch, usage: TokenUsage, filters: Filters) -> Digest:
-    """Return the digest of the sessions that match the filters of time and project.
+def digest_of(search: ArchiveSearch, usage: TokenUsage, filters: Filters, progress: Progress = silent) -> Digest:
+    """Return the digest of the sessions that match the filters of time and project. See `TokenUsage.report`.
 
     Raises:
         UnknownProject: A project is unknown.
     """
     sessions = [session for session in _sessions(search, filters) if session.kind is SessionKind.MAIN]
-    spent = usage.report(UsageGroup.PROJECT, UsageFilter(filters.after, filters.before, filters.projects))
+    replies = UsageFilter(filters.after, filters.before, filters.projects)
+    spent = usage.report(UsageGroup.PROJECT, replies, progress)
     costs = {row.name: row for row in spent.rows}
     results = _results(search, sessions)
     projects = list[ProjectDigest]()
