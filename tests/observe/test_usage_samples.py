@@ -105,11 +105,12 @@ def records(paths: Iterable[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in paths:
         text = path.read_text("utf-8", "replace")
         try:
-            whole = json.loads(text)
+            document: Any = json.loads(text)
         except ValueError:
-            whole = None
-        if isinstance(whole, dict):
-            yield from ((path, record) for record in whole.get("messages", [whole]))
+            document = None
+        if isinstance(document, dict):
+            content = cast("dict[str, Any]", document)
+            yield from ((path, record) for record in content.get("messages", [content]))
             continue
         for line in text.splitlines():
             try:
