@@ -47,6 +47,10 @@ SECTIONS: Final = {
         "how": ("search", "Show the commands that a project uses for a task."),
         "blame": ("blame", "Show which session and prompt wrote the lines of a file."),
     },
+    "Reports": {
+        "digest": ("digest", "Report what was done, decided, learned and left open."),
+        "usage": ("usage", "Show your agents' tokens and their list price."),
+    },
     "Continue": {
         "resume": ("resume", "Start the agent again in a session, even a deleted one."),
         "handoff": ("resume", "Write a brief with which another agent continues."),
@@ -67,7 +71,7 @@ SECTIONS: Final = {
     },
     "Maintenance": {
         "status": ("status", "Show what is archived and indexed."),
-        "stats": ("observe", "Show model costs and the tokens of observations."),
+        "stats": ("observe", "Show what Palaver's own model calls and texts cost."),
         "doctor": ("doctor", "Check for problems and suggest fixes."),
         "fsck": ("doctor", "Verify all stored data and repair damage."),
         "rebuild": ("doctor", "Rebuild the index, or re-parse the archive."),
@@ -85,11 +89,11 @@ SECTIONS: Final = {
 """Commands by heading: name, module, and summary. The module has a function with the name of the command."""
 
 READING: Final = frozenset({
-    "ask", "blame", "completion", "context", "doctor", "documents list", "export", "fix", "forget --list", "fsck",
-    "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
+    "ask", "blame", "completion", "context", "digest", "doctor", "documents list", "export", "fix", "forget --list",
+    "fsck", "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
-    "sessions", "share", "show", "stats", "status", "timeline", "toolsets", "view",
+    "sessions", "share", "show", "stats", "status", "timeline", "toolsets", "usage", "view",
 })  # fmt: skip
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
@@ -102,7 +106,7 @@ WRITING: Final = frozenset({
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, (module, _) in section.items()}
 
-_QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Memories"].keys() | {"handoff"}
+_QUOTING: Final = SECTIONS["Search"].keys() | SECTIONS["Reports"].keys() | SECTIONS["Memories"].keys() | {"handoff"}
 """Commands that print archived text."""
 _SYNONYMS: Final = {
     "search": "find grep query",
@@ -120,7 +124,8 @@ _SYNONYMS: Final = {
     "forget": "delete remove rm",
     "archive": "import ingest sync",
     "export": "backup",
-    "stats": "cost costs spend tokens usage",
+    "usage": "bill blocks cost costs daily monthly price prices spend tokens weekly",
+    "digest": "report standup summary",
     "up": "init start",
     "install": "connect setup",
     "mcp": "serve",

@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from .config import Config
 from .conversation import Milliseconds
 from .reports import DOLLAR, NanoDollars
-from .token_usage import TokenCounts
+from .tokens import TokenCounts
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot

@@ -2,7 +2,8 @@
 
 Agents record the usage of one reply on several lines and in several files: while the reply streams, in forks and
 resumed sessions, and in the progress records of sub-agents. A reply is identified by the IDs of its message and of the
-request, and the largest count of each type is the final one. Every count of tokens in Palaver uses `total_usage`.
+request, and the largest count of each type is the final one. `usage_by_reply` applies this rule to lines, and the
+table `usage` to all sources.
 """
 
 import re
@@ -11,6 +12,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from msgspec import Struct
+
+from .conversation import Milliseconds
 
 # Patterns and hundredths of a token per match. They are fitted to the larger of two real counts (o200k and Anthropic's
 # published tokenizer) over transcripts, code, identifiers, dates and a dozen languages.
@@ -140,7 +143,8 @@ class TokenCounts(Struct, frozen=True):
 class UsageRecord(NamedTuple):
     """Token usage of a reply, as one line of a transcript records it.
 
-    `message` and `request` are the IDs of the reply and of the request to the model. Either can be empty.
+    `message` and `request` are the IDs of the reply and of the request to the model. Either can be empty. `branch` is
+    empty if the record does not name it.
     """
 
     message: str
@@ -148,10 +152,17 @@ class UsageRecord(NamedTuple):
     counts: TokenCounts
     line: int = 0
     model: str = ""
+    at: Milliseconds | None = None
+    branch: str = ""
+    is_partial: bool = False
+    """True if the record was written while the reply was streamed, so that the output is at least the count."""
 
 
 def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
-    """Return one record for each reply, with the largest count of each type, and its first line and model."""
+    """Return one record for each reply, with the largest count of each type and the place of its first record.
+
+    The output is partial only if no record is final.
+    """
     replies: dict[tuple[str, str], UsageRecord] = {}
     for record in records:
         key = record.message, record.request
@@ -159,8 +170,11 @@ def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
         if earlier is None:
             replies[key] = record
         else:
-            model = earlier.model or record.model
-            replies[key] = earlier._replace(counts=earlier.counts.maximum(record.counts), model=model)
+            replies[key] = earlier._replace(
+                counts=earlier.counts.maximum(record.counts),
+                model=earlier.model or record.model,
+                is_partial=earlier.is_partial and record.is_partial,
+            )
     return list(replies.values())
 
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from ..core.config import Config
 from ..core.conversation import Milliseconds, now
 from ..core.home import Home
-from ..core.runtime import Closing
+from ..core.runtime import Closing, Progress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..archiver.ingest.parser_pool import ParserPool
     from ..archiver.store import Store
+    from ..core.digest import Digest
+    from ..core.query import Filters
     from ..search.archive_search import ArchiveSearch
     from ..search.document_library import DocumentLibrary
     from .deletion.deleter import Deleter
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline
     from .session_share import SessionSharer
     from .traces.attribution import CodeTraces
+    from .usage import TokenUsage
 
 
 class Archive(Closing):
@@ -93,6 +96,13 @@ class Archive(Closing):
         return MemoryReview(self.memories)
 
     @cached_property
+    def usage(self) -> TokenUsage:
+        """Tokens and list prices of the archived conversations. Raises `StoreMissing` if nothing was archived."""
+        from .usage import TokenUsage
+
+        return TokenUsage(self.home, self.store, self.config)
+
+    @cached_property
     def deletions(self) -> Deleter:
         """Deletions with their previews. Raises `StoreMissing` if nothing was archived."""
         from .deletion.deleter import Deleter
@@ -112,6 +122,16 @@ class Archive(Closing):
         from .traces.attribution import CodeTraces
 
         return CodeTraces(self._new_store())
+
+    def digest(self, filters: Filters, progress: Progress = silent) -> Digest:
+        """Return what was done, decided, learned and left open, and its cost. Filters of time and project apply.
+
+        Raises:
+            UnknownProject: A project is unknown.
+        """
+        from .digest import digest_of
+
+        return digest_of(self.search, self.usage, filters, progress)
 
     def documents(self, roots: Sequence[Path]) -> DocumentLibrary:
         """Open the indexed documents, and create the home if it is missing. The caller closes them.
@@ -136,6 +156,7 @@ class Archive(Closing):
         opened = vars(self)
         opened.pop("review", None)
         opened.pop("sharing", None)
+        opened.pop("usage", None)
         for name in ("store", "search", "memories", "deletions", "traces"):
             component: Closing | None = opened.pop(name, None)
             if component is not None:

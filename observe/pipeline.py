@@ -1,8 +1,8 @@
 """Pipeline of an ingest run, from a line of a transcript to entries that a search finds: `Pipeline.run`.
 
-After an ingest, `learn` reads queued documents, redacts memories, counts the tokens of turns, extracts observations,
-and embeds texts. An ingest run and the index worker both call `learn`, and index its last results. `learn` itself
-indexes when searches would slow down.
+After an ingest, `learn` reads queued documents, redacts memories, counts the tokens of turns, stores the token usage of
+replies, extracts observations, and embeds texts. An ingest run and the index worker both call `learn`, and index its
+last results. `learn` itself indexes when searches would slow down.
 """
 
 import time
@@ -40,6 +40,7 @@ from .memory.feedback import Feedback
 from .memory.memory_core import redact_stored_memories
 from .rules import rule_extractor
 from .rules.exchange_analysis import VerifiedObservations
+from .usage_reader import read_usage
 
 _BATCH = 100
 
@@ -133,6 +134,7 @@ def learn(
     while not should_stop() and (uncounted := store.exchanges.without_costs(_COSTS_BATCH)):
         with store.transaction():
             store.exchanges.store_costs(uncounted)
+    read_usage(home, store, partial(report, "Counting"), should_stop)
     observed = observe_pending(store, partial(report, "Observing"), should_stop, indexer.publish_texts)
     unobserved = store.exchanges.count_unobserved(rules.VERSION)
     store.stages.note("observe")

@@ -72,7 +72,7 @@ LOCAL_IMPORTS: dict[str, int] = {
     "agents": 2,
     "agents/ask": 2,
     "core": 6,
-    "observe": 9,
+    "observe": 11,
     "observe/llm": 1,
     "search": 9,
     "search/index": 11,

@@ -30,6 +30,8 @@ COMMANDS = {
     "timeline": ("timeline", "HIT"),
     "sessions": ("sessions",),
     "projects": ("projects",),
+    "digest": ("digest", "--since", "2026-01-01"),
+    "usage": ("usage", "--by", "session"),
     "resume": ("resume", "0b6f", "--folder", "FOLDER"),
     "handoff": ("handoff", "0b6f"),
     "share": ("share", "0b6f"),

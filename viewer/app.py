@@ -27,6 +27,7 @@ _MODULES: Final = (
     "search_page",
     "observation_pages",
     "memory_pages",
+    "usage_page",
     "forget_pages",
     "archive_page",
 )

@@ -72,9 +72,9 @@ def find(request: Request) -> Response:
 
 
 def tokens(request: Request) -> Response:
-    """Show the token usage of a session."""
+    """Show the token usage of a session and its list price."""
     views, number = _session(request)
-    own, total = views.usage(number)
+    own, total = archive_of(request).usage.of_session(number)
     return _render(request, views, number, "session_tokens.html.j2", own=own, total=total)
 
 

@@ -4,46 +4,77 @@ Only lines that contain the name of a usage field are decoded, because most line
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ...core.tokens import TokenCounts, UsageRecord
 from ..lines import Record, decode
-from .json_values import count_of, first_string, mapping, string, total
+from .json_values import count_of, first_string, instant, mapping, string, total
+from .transcript_format import is_unique
 
+VERSION: Final = 1
+"""Version of the rules by which usage is read. If it changes, all raw copies are read again for their usage."""
 _SYNTHETIC: Final = "<synthetic>"
 """Model of the messages that Claude Code writes itself."""
 
 
-def usage_records(agent: str, session: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[UsageRecord]:
-    """Yield the records of token usage on these lines, each with its number. `session` is the agent's session ID.
+class UsageContext(Struct):
+    """Facts that earlier lines of a transcript recorded and that later usage records need.
 
-    A record without an ID of the reply gets one that is unique for the session and the line.
+    Attributes:
+        model: Model of the current turn.
+        thread: ID of the session in which the running total of tokens began: the origin of a fork.
     """
-    marker, usage_of = _AGENTS.get(agent, (b"", None))
-    if usage_of is None:
-        return
+
+    model: str = ""
+    thread: str = ""
+
+
+def usage_records(
+    agent: str, session: str, lines: Iterable[tuple[int, bytes]], context: UsageContext | None = None
+) -> Iterator[UsageRecord]:
+    """Yield the records of token usage on these lines, each with its number.
+
+    A reply without an ID is identified by its line. Short IDs, such as `m1`, occur in other sessions too, so they get
+    the session's ID in front.
+
+    Args:
+        agent: Name of the agent. An agent that is not in `COUNTED` has no records.
+        session: The agent's session ID.
+        lines: Numbers and bytes of the lines, in order.
+        context: Facts of the lines before these. It is updated.
+    """
+    context = UsageContext(thread=session) if context is None else context
     for number, data in lines:
-        if marker not in data:
+        if not may_have_usage(agent, data):
             continue
-        records = decode(data)
+        records, records_of = decode(data), _AGENTS[agent][1]
         for record in records if isinstance(records, list) else []:
-            used = usage_of(record)
-            if used is not None and used.counts.total:
-                message = used.message if used.request or not used.message.isdigit() else f"{session}:{used.message}"
-                yield used._replace(message=message or f"{session}:{number}", line=number)
+            for used in records_of(record, context):
+                if used.counts.total:
+                    message = used.message or str(number)
+                    is_unique_reply = bool(used.request) or is_unique(message)
+                    yield used._replace(message=message if is_unique_reply else f"{session}:{message}", line=number)
 
 
-def _claude_code(record: Record) -> UsageRecord | None:
-    """Return the usage of a reply. A progress record contains the beginning of a sub-agent's reply.
+def may_have_usage(agent: str, data: bytes) -> bool:
+    """Return whether a line can contain usage, or a fact of `UsageContext`. This does not decode the line."""
+    return agent in _AGENTS and any(marker in data for marker in _AGENTS[agent][0])
+
+
+def _claude_code(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of a reply. A progress record contains the beginning of a sub-agent's reply.
 
     The count of output tokens in a progress record is not final. The sub-agent's own record has a larger one.
     """
-    if record.get("type") == "progress":
+    outer, is_progress = record, record.get("type") == "progress"
+    if is_progress:
         record = mapping(mapping(record.get("data")).get("message"))
     message = mapping(record.get("message"))
     model = string(message.get("model"))
     if record.get("type") != "assistant" or model == _SYNTHETIC:
-        return None
+        return
     used = mapping(message.get("usage"))
     writes = mapping(used.get("cache_creation"))
     short, long = (count_of(writes.get(f"ephemeral_{time}_input_tokens")) for time in ("5m", "1h"))
@@ -54,39 +85,54 @@ def _claude_code(record: Record) -> UsageRecord | None:
         cache_write_5m=short if short or long else count_of(used.get("cache_creation_input_tokens")),
         cache_write_1h=long,
     )
-    return UsageRecord(string(message.get("id")), string(record.get("requestId")), counts, model=model)
+    yield UsageRecord(
+        string(message.get("id")),
+        string(record.get("requestId")),
+        counts,
+        model=model,
+        at=instant(record.get("timestamp") or outer.get("timestamp")),
+        branch=string(outer.get("gitBranch")),
+        is_partial=is_progress,
+    )
 
 
-def _codex(record: Record) -> UsageRecord | None:
-    """Return the usage of the last reply. The running total identifies it, because repeated records have the same."""
+def _codex(record: Record, context: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of the last reply.
+
+    Codex repeats a count whenever the rate limits change, and a fork repeats the counts of its origin. The running
+    total of the thread identifies the reply. A fork also repeats the header of its origin, after its own.
+    """
     payload = mapping(record.get("payload"))
+    if record.get("type") == "session_meta":
+        context.thread = string(payload.get("id")) or context.thread
+    elif record.get("type") == "turn_context":
+        context.model = string(payload.get("model")) or context.model
     info = mapping(payload.get("info"))
     last, running = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
     if payload.get("type") != "token_count" or not last:
-        return None
+        return
     counts = _with_cached_input(last, "input_tokens", "cached_input_tokens", "output_tokens")
-    return UsageRecord(str(count_of(running.get("total_tokens"))), "", counts)
+    reply = (context.thread, str(count_of(running.get("total_tokens")))) if running else ("", "")
+    yield UsageRecord(*reply, counts, model=context.model, at=instant(record.get("timestamp")))
 
 
-def _gemini(record: Record) -> UsageRecord | None:
+def _gemini(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     counts = _with_cached_input(mapping(record.get("tokens")), "input", "cached", "output", "thoughts")
-    return UsageRecord(string(record.get("id")), "", counts, model=string(record.get("model")))
+    model, at = string(record.get("model")), instant(record.get("timestamp"))
+    yield UsageRecord(string(record.get("id")), "", counts, model=model, at=at)
 
 
-def _pi(record: Record) -> UsageRecord | None:
+def _pi(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     message = mapping(record.get("message"))
     used = mapping(message.get("usage"))
-    counts = TokenCounts(
-        count_of(used.get("input")),
-        count_of(used.get("output")),
-        count_of(used.get("cacheRead")),
-        count_of(used.get("cacheWrite")),
-    )
+    names = ("input", "output", "cacheRead", "cacheWrite")
+    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
     reply = first_string(message, "responseId") or string(record.get("id"))
-    return UsageRecord(reply, "", counts, model=string(message.get("model")))
+    at = instant(record.get("timestamp") or message.get("timestamp"))
+    yield UsageRecord(reply, "", counts, model=string(message.get("model")), at=at)
 
 
-def _opencode(record: Record) -> UsageRecord | None:
+def _opencode(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     info = mapping(record.get("message") or record.get("info"))
     used = mapping(info.get("tokens"))
     cache = mapping(used.get("cache"))
@@ -96,7 +142,20 @@ def _opencode(record: Record) -> UsageRecord | None:
         count_of(cache.get("read")),
         count_of(cache.get("write")),
     )
-    return UsageRecord(string(info.get("id")), "", counts, model=string(info.get("modelID")))
+    at = instant(mapping(info.get("time")).get("created"))
+    yield UsageRecord(string(info.get("id")), "", counts, model=string(info.get("modelID")), at=at)
+
+
+def _copilot(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of each model in the record that ends a session."""
+    if record.get("type") != "session.shutdown":
+        return
+    for model, metrics in mapping(mapping(record.get("data")).get("modelMetrics")).items():
+        used = mapping(mapping(metrics).get("usage"))
+        counts = _with_cached_input(used, "inputTokens", "cacheReadTokens", "outputTokens")
+        written = min(count_of(used.get("cacheWriteTokens")), counts.input)
+        counts = TokenCounts(counts.input - written, counts.output, counts.cache_read, written)
+        yield UsageRecord(string(record.get("id")), model, counts, model=model, at=instant(record.get("timestamp")))
 
 
 def _with_cached_input(used: Record, input_field: str, cached_field: str, *output_fields: str) -> TokenCounts:
@@ -105,11 +164,15 @@ def _with_cached_input(used: Record, input_field: str, cached_field: str, *outpu
     return TokenCounts(count_of(used.get(input_field)) - read, total(used, *output_fields), read)
 
 
-_AGENTS: Final[dict[str, tuple[bytes, Callable[[Record], UsageRecord | None]]]] = {
-    "claude-code": (b'"usage"', _claude_code),
-    "codex": (b'"token_count"', _codex),
-    "gemini": (b'"tokens"', _gemini),
-    "opencode": (b'"tokens"', _opencode),
-    "pi": (b'"usage"', _pi),
+_RecordUsage: TypeAlias = Callable[[Record, UsageContext], Iterator[UsageRecord]]
+_AGENTS: Final[dict[str, tuple[tuple[bytes, ...], _RecordUsage]]] = {
+    "claude-code": ((b'"usage"',), _claude_code),
+    "codex": ((b'"token_count"', b'"turn_context"', b'"session_meta"'), _codex),
+    "copilot": ((b'"session.shutdown"',), _copilot),
+    "gemini": ((b'"tokens"',), _gemini),
+    "opencode": ((b'"tokens"',), _opencode),
+    "pi": ((b'"usage"',), _pi),
 }
-"""Name of the usage field and the function that reads it, by agent."""
+"""Texts of which a line with usage contains one, and the function that reads the record, by agent."""
+COUNTED: Final = frozenset(_AGENTS)
+"""Agents whose token counts are read."""

@@ -29,7 +29,6 @@ from .backups import stamp
 from .database import (
     CHECKSUM_BYTES,
     FIRST_VERSION,
-    FIRST_VERSION,
     SCHEMA,
     Database,
     Row,

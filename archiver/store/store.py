@@ -23,6 +23,7 @@ from .session_table import ProjectTable, SessionTable, SummaryTable
 from .source_table import ContainerTable, SourceTable
 from .subagent_call_table import SubagentCallTable
 from .tombstone_table import DeletedRowTable, TombstoneTable
+from .usage_table import UsageTable
 
 VERIFY_BACKUPS: Final = "verify-backups"
 """Stage that verifies the backups."""
@@ -40,6 +41,7 @@ class Store(Closing):
         self.subagent_calls = SubagentCallTable(database)
         self.sessions = SessionTable(database)
         self.session_list = SessionList(database)
+        self.usage = UsageTable(database)
         self.items = ItemTable(database)
         self.observations = ObservationTable(database)
         self.confirmations = ConfirmationTable(database)

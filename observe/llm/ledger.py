@@ -16,7 +16,7 @@ from ...core.conversation import Milliseconds, now
 from ...core.errors import ConfigInvalid
 from ...core.prices import Price, PriceList, Rates
 from ...core.reports import DOLLAR, Stats, Usage, dollars
-from ...core.token_usage import TokenCounts
+from ...core.tokens import TokenCounts
 from .provider import Answer, BudgetExhausted, ExtractionError, ToolTurn
 
 _HOUR: Final = 3_600_000

@@ -7,7 +7,6 @@ from typing import Final
 
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
-from ...archiver.formats.recorded_usage import usage_records
 from ...archiver.lines import is_media_label, one_line
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
@@ -15,7 +14,6 @@ from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.home import Home
 from ...core.text import without_tag_lines
-from ...core.tokens import TokenCounts, UsageRecord, total_usage
 from ...core.transcript_page import (
     Call,
     CallDetail,
@@ -30,7 +28,6 @@ from ...core.transcript_page import (
 from ...search.present.details import SessionNames
 from ...search.present.transcript_reader import TranscriptReader
 from .call_details import CallDetails
-from .raw_lines import RawLines
 from .transcript_pages import SessionFile, TranscriptPages, session_name
 
 _PROMPT: Final = 200
@@ -196,26 +193,10 @@ class SessionViews:
                     return matches
         return matches
 
-    def usage(self, number: int) -> tuple[TokenCounts, TokenCounts]:
-        """Return the tokens of a session itself, and those of the session with its sub-agents."""
-        session = self._store.sessions.load(number)
-        own = [*self._usage_records(number)]
-        subagents = [
-            record for subagent in self._store.sessions.subagents(session) for record in self._usage_records(subagent)
-        ]
-        return total_usage(own), total_usage([*own, *subagents])
-
     def last_line(self, number: int, part: int) -> int:
         """Return the last archived line of a file of a session."""
         files = self.pages.files(number)
         return files[part - 1].source.lines if 1 <= part <= len(files) else 0
-
-    def _usage_records(self, number: int) -> Iterator[UsageRecord]:
-        for file in self.pages.files(number):
-            for span in self._store.exchanges.spans(file.source.id or 0):
-                raw = RawLines(self._raw, file.source.archived)
-                raw.load(span.span)
-                yield from usage_records(file.source.agent, file.session.native_id, raw.within(span.span))
 
     def _exchanges(self, number: int) -> Iterator[tuple[int, SessionFile, Exchange]]:
         """Yield the exchanges of a session with the part of the session and its file."""

@@ -10,7 +10,7 @@ import pytest
 
 from palaver.core.config import Config
 from palaver.core.prices import Price, PriceList, Rates
-from palaver.core.token_usage import TokenCounts
+from palaver.core.tokens import TokenCounts
 
 MILLION = 1_000_000
 DOLLAR = 1_000_000_000

@@ -85,7 +85,7 @@ def test_one_run_completes_every_stage(place: Home, transcript: Path) -> None:
     assert (state.unobserved, state.unembedded, state.index_lag) == (0, 0, 0)
     assert found(place, "last column") == ["observation"]
     ends = {stage: (done, total) for stage, done, total in progress}
-    assert list(ends) == ["Archiving", "Observing", "Embedding", "Compressing"]
+    assert list(ends) == ["Archiving", "Counting", "Observing", "Embedding", "Compressing"]
     assert ends.pop("Compressing") == (0, 0)  # no session is inactive yet
     assert all(done == total > 0 for done, total in ends.values())
     assert [(each.name, each.fails) for each in state.stages] == [

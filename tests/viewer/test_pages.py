@@ -34,6 +34,8 @@ PAGES = (
     "/observations?type=decision",
     "/memories",
     "/memories?state=all",
+    "/usage",
+    "/usage?by=block&after=nothing",
     "/archive",
     "/archive/checks",
     "/deletions",
@@ -95,6 +97,25 @@ def test_filters_of_sessions_are_in_the_address(viewer: Viewer, built: Home) -> 
 
     assert f"{project.sessions} session" in text
     assert f"Project: {project.name}" in text
+
+
+def test_usage_has_a_row_for_each_group_and_the_total(viewer: Viewer) -> None:
+    by_month = text_of(viewer.page("/usage?by=month"))
+    assert "List price, not your bill" in by_month
+    assert "2026-05 36 636 0 0 0" in by_month
+    assert "Total: 57 replies, 6 sessions 228 3,694 0 0 0 $0.05" in by_month
+
+    [link] = set(
+        re.findall(r'href="/view(/sessions/7e05[^"]*)"', viewer.page("/usage?by=session&project=seed-library"))
+    )
+    assert "Page the catalogue" in viewer.page(link)
+    assert "2026-03" not in text_of(viewer.page("/usage?by=month&after=2026-04-01"))
+
+
+def test_a_session_shows_its_tokens_and_their_price(viewer: Viewer) -> None:
+    shown = text_of(viewer.page("/sessions/3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204/tokens?fragment=1"))
+
+    assert re.fullmatch(r"\d+ tokens out, \d+ in; \d+ tokens out, \d+ in with sub-agents · \$0\.\d+", shown)
 
 
 def test_an_edited_file_finds_its_sessions(viewer: Viewer, built: Home) -> None:
@@ -238,7 +259,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
         common |= {"gitBranch": payload, "version": "2.1", "timestamp": f"2026-03-0{number + 1}T10:00:00Z"}
         prompt = {"type": "user", "uuid": f"u{number}", "message": {"role": "user", "content": f"Fix {payload} port"}}
         said = [{"type": "text", "text": f"I fixed {payload} in the port. The root cause was {payload}."}]
-        answer = {"role": "assistant", "id": f"m{number}", "model": payload, "content": said}
+        answer = {
+            "role": "assistant",
+            "id": f"m{number}",
+            "model": payload,
+            "content": said,
+            "usage": {"input_tokens": 5},
+        }
         lines: list[dict[str, Any]] = [
             prompt,
             {"type": "assistant", "uuid": f"a{number}", "parentUuid": f"u{number}", "message": answer},
@@ -256,7 +283,17 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
         yield opened.enter()
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/items/ex-1", "/forget?target=ex-1", "/search?q=port&explain=1&by=session"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *PAGES,
+        "/usage?by=model",
+        "/usage?by=session",
+        "/items/ex-1",
+        "/forget?target=ex-1",
+        "/search?q=port&explain=1&by=session",
+    ],
+)
 def test_hostile_text_stays_text(hostile: Viewer, path: str) -> None:
     parser = Foreign()
     parser.feed(hostile.page(path))

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from palaver.archiver.formats.recorded_usage import usage_records
-from palaver.core.tokens import TokenCounts, UsageRecord, total_usage
+from palaver.archiver.formats.recorded_usage import UsageContext, usage_records
+from palaver.core.tokens import TokenCounts, UsageRecord, total_usage, usage_by_reply
 
 
 def found(agent: str, *records: Any) -> list[UsageRecord]:
@@ -42,6 +42,15 @@ def test_a_progress_record_does_not_lower_the_count_of_a_sub_agent() -> None:
     assert total_usage(found("claude-code", progress, reply(80))) == TokenCounts(3, 80)
 
 
+def test_a_progress_record_is_partial_and_names_the_branch_of_its_session() -> None:
+    message = reply(2) | {"timestamp": "2026-03-01T10:00:00.500Z"}
+    progress = {"type": "progress", "gitBranch": "main", "data": {"message": message}}
+    [used] = found("claude-code", progress)
+
+    assert (used.is_partial, used.branch, used.at) == (True, "main", 1_772_359_200_500)
+    assert [used.is_partial for used in usage_by_reply(found("claude-code", progress, reply(80)))] == [False]
+
+
 def test_messages_of_the_program_have_no_usage() -> None:
     record = reply(0)
     record["message"]["model"] = "<synthetic>"
@@ -49,15 +58,70 @@ def test_messages_of_the_program_have_no_usage() -> None:
     assert found("claude-code", record, {"type": "user", "message": {"content": 'the "usage" of a word'}}) == []
 
 
-def test_codex_repeats_a_count_with_the_same_running_total() -> None:
+def counted(total: int, output: int = 30) -> dict[str, Any]:
+    """Return Codex's record of a reply and of the running total of its thread."""
     info = {
-        "last_token_usage": {"input_tokens": 900, "cached_input_tokens": 700, "output_tokens": 30},
-        "total_token_usage": {"total_tokens": 5_000},
+        "last_token_usage": {"input_tokens": 900, "cached_input_tokens": 700, "output_tokens": output},
+        "total_token_usage": {"total_tokens": total},
     }
-    record = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
 
-    assert total_usage(found("codex", record, record)) == TokenCounts(200, 30, 700)
-    assert found("codex", record)[0].message == "session-1:5000"
+
+def codex(kind: str, **payload: str) -> dict[str, Any]:
+    return {"type": kind, "payload": payload}
+
+
+def test_codex_repeats_a_count_with_the_same_running_total() -> None:
+    assert total_usage(found("codex", counted(5_000), counted(5_000))) == TokenCounts(200, 30, 700)
+    assert found("codex", counted(5_000))[0][:2] == ("session-1", "5000")
+
+
+def test_a_short_id_is_that_of_its_session() -> None:
+    short, long = ({"id": name, "tokens": {"input": 1}} for name in ("m1", "0b1c9f7e-7a51-4b8a-a2e6-7d3c0b5f8204"))
+
+    assert [used.message for used in found("gemini", short, long)] == ["session-1:m1", long["id"]]
+
+
+def test_a_codex_fork_repeats_the_counts_of_its_origin() -> None:
+    origin = found("codex", codex("session_meta", id="a"), counted(930))
+    fork = found(
+        "codex",
+        codex("session_meta", id="b", forked_from_id="a"),
+        codex("session_meta", id="a"),
+        counted(930),
+        counted(1_860),
+    )
+
+    assert total_usage([*origin, *fork]) == TokenCounts(400, 60, 1_400)
+
+
+def test_codex_names_the_model_at_the_start_of_a_turn() -> None:
+    used = found(
+        "codex", codex("turn_context", model="gpt-5.5"), counted(1), codex("turn_context", model="gpt-6"), counted(2)
+    )
+
+    assert [record.model for record in used] == ["gpt-5.5", "gpt-6"]
+
+
+def test_the_context_of_earlier_lines_can_be_given() -> None:
+    context = UsageContext()
+    lines = [(at, orjson.dumps(codex("turn_context", model="gpt-5.5"))) for at in (1,)]
+    assert [*usage_records("codex", "session-1", lines, context)] == []
+
+    [used] = usage_records("codex", "session-1", [(2, orjson.dumps(counted(7)))], context)
+    assert used.model == "gpt-5.5"
+
+
+def test_copilot_records_the_tokens_of_each_model_at_the_end() -> None:
+    usage = {"inputTokens": 1_000, "outputTokens": 50, "cacheReadTokens": 800, "cacheWriteTokens": 20}
+    metrics = {"gpt-5": {"usage": usage}, "gpt-5-mini": {"usage": {"inputTokens": 9, "outputTokens": 1}}}
+    used = found("copilot", {"type": "session.shutdown", "id": "end", "data": {"modelMetrics": metrics}})
+
+    assert {record.model: record.counts for record in used} == {
+        "gpt-5": TokenCounts(180, 50, 800, 20),
+        "gpt-5-mini": TokenCounts(9, 1),
+    }
+    assert total_usage(used) == TokenCounts(189, 51, 800, 20)
 
 
 @pytest.mark.parametrize(
