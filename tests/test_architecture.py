@@ -71,15 +71,18 @@ LAZY = set(
 LOCAL_IMPORTS: dict[str, int] = {
     "agents": 2,
     "agents/ask": 2,
+    "agents/hooks": 2,
     "core": 6,
     "observe": 11,
     "observe/llm": 1,
+    "observe/memory": 2,
     "search": 9,
     "search/index": 11,
     "search/model": 3,
     "search/present": 1,
     "search/query": 1,
     "search/rank": 2,
+    "templates": 1,
 }
 
 HEAVY = {"anthropic", "genai_prices", "mcp", "onnxruntime", "sentence_transformers", "tantivy", "torch", "usearch"}

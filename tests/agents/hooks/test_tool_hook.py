@@ -57,7 +57,7 @@ def test_paths_are_relative_to_the_folder_of_the_project(home: Home, monkeypatch
     def cost(_store: Store, _sessions: object, _command: str, root: str) -> None:
         roots.append(root)
 
-    monkeypatch.setattr("palaver.agents.hooks.hooks.command_cost", cost)
+    monkeypatch.setattr("palaver.observe.commands.known_fixes.command_cost", cost)
     answer(home, command="npm test", cwd=f"{ROOT}/src")
 
     assert roots == [ROOT]
