@@ -209,7 +209,8 @@ class ReviewItem(Struct, frozen=True):
         shown = {name: line(str(value)) for name, value in self.fields.items()}
         if self.fields["kind"] == "preference":
             typed = self.fields["origin"] == Origin.HUMAN
-            label, author = ("Preference", "your words") if typed else ("Note", "a note")
+            label = "Gotcha" if self.fields["type"] == "issue" else "Preference" if typed else "Rule"
+            author = "your words" if typed else "a note"
             source = f"{author} in session {shown['session_id']}, {shown['path']} line {shown['line']}"
             source += f" ({shown['exchange']})\n  Trust: {shown['trust']}"
             source += f"{', because you typed it' if typed else ''}. It {shown['reason']}."
@@ -250,11 +251,12 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 
 def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
-    """Return the JSON fields of a preference stated by the user."""
+    """Return the JSON fields of a preference of the user, or of a rule that an agent noted."""
     memory = candidate.memory
     return {
         "id": candidate.id,
         "kind": "preference",
+        "type": memory.type,
         "content": memory.content,
         "namespace": memory.namespace,
         "session_id": memory.session_id,

@@ -17,6 +17,7 @@ from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.text import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .. import rules
+from .agent_notes import extract_notes
 from .classification import TouchedFiles, TypeSignals, classify, concepts, touched_files
 from .exchange_analysis import (
     TELLING,
@@ -30,7 +31,7 @@ from .exchange_analysis import (
     select,
     verify,
 )
-from .notes import HandoffNote, NoteLabel, answer_notes, extract_notes, notes_of
+from .notes import HandoffNote, NoteLabel, answer_notes, notes_of
 from .outcome import asked, extract_outcome, remarks_of, subtitle
 from .prompt_parts import is_routine, is_specific, trim_to_budget
 from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_noise, is_status, phrases, salience

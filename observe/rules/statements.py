@@ -77,6 +77,8 @@ class Statement(Struct, frozen=True):
     """Nearest heading, label or parent list item above the statement."""
     topic: str = ""
     """Nearest heading, label or introduction above the list or the paragraph."""
+    outline: str = ""
+    """All headings, labels and introductions above the list or the paragraph."""
     section: int = 0
     """Number of headings, labels and introductions above the statement in its turn."""
 
@@ -99,6 +101,11 @@ class _Outline(Struct):
         self.leave(depth)
         self.labels.append((depth, label))
         self.sections += depth < 0
+
+    @property
+    def path(self) -> str:
+        """All headings, labels and introductions, without the items of lists."""
+        return " / ".join(label for depth, label in self.labels if depth < 0)
 
     @property
     def topic(self) -> str:
@@ -148,7 +155,9 @@ def statements(turn: Turn) -> Iterator[Statement]:
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
             for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
                 heading = outline.labels[-1][1] if outline.labels else ""
-                yield replace(statement, heading=heading, topic=outline.topic, section=outline.sections)
+                yield replace(
+                    statement, heading=heading, topic=outline.topic, outline=outline.path, section=outline.sections
+                )
 
 
 def _without_cut_sentences(lines: list[str]) -> list[str]:
