@@ -39,6 +39,11 @@ class Relevance:
         """Return the weighted share of the question's words that a text contains, 0 to 1."""
         return self._sum(frozenset(terms(text)))
 
+    def contains(self, word: str, text: str) -> bool:
+        """Return whether a text contains a word, or at least half of the parts of a compound word."""
+        own = frozenset(terms(word))
+        return 2 * len(own & frozenset(terms(text))) >= len(own)
+
     def common(self, one: str, other: str) -> float:
         """Return the weighted share of the question's words that both texts contain, 0 to 1."""
         return self._sum(frozenset(terms(one)) & frozenset(terms(other)))

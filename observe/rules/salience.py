@@ -100,8 +100,16 @@ def is_noise(text: str) -> bool:
     unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
     if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _MARKER.match(text):
         return True
-    bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
-    return any(pattern.search(form) for pattern in (_INTENTION, _CHATTER, _PROMISE) for form in (text, bare))
+    return is_intention(text) or any(_CHATTER.search(form) for form in (text, _bare(text)))
+
+
+def is_intention(text: str) -> bool:
+    """Return whether a sentence announces or promises an action."""
+    return any(pattern.search(form) for pattern in (_INTENTION, _PROMISE) for form in (text, _bare(text)))
+
+
+def _bare(text: str) -> str:
+    return _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
 
 
 def is_status(text: str) -> bool:
