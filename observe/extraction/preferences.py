@@ -23,9 +23,9 @@ from ...core.home import root_of
 from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
 from ..memory import MemoryCore
 from ..rules.agent_notes import NOTE_PREFIX, NoteKind, note_rules
-from ..rules.languages import languages
-from ..rules.prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
 from ..rules.salience import phrases
+from .languages import languages
+from .prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
 
 _LENGTH_MAX: Final = 320
 _WORDS_MIN: Final = 3

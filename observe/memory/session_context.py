@@ -39,8 +39,8 @@ from ...core.open_item import is_open_item
 from ...core.results import DigestLine, DigestSection
 from ...core.text import truncate
 from ...core.tokens import count
-from ..rules.prompt_parts import is_specific, read_request
 from ..rules.salience import QUESTION_WORDS
+from ..rules.user_request import is_specific, read_request
 from .recall import MemoryRecall
 from .supersession import contradicting
 

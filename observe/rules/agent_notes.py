@@ -18,18 +18,13 @@ from ...core.observation import Evidence, Observation, ObservationType
 from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
 from .classification import TouchedFiles, file_name, relative_path
 from .exchange_analysis import FACTS_MAX, observed_at
-from .salience import phrases
+from .salience import phrases, regex
 from .statements import Statement, is_pitfall, quote_of, statements, with_valid_quotes
 
 NOTE_PREFIX = "Note of the agent in "
 """Beginning of the subtitle of every observation of a note."""
 _MEMORY = re.compile(r"(?:^|/)(?:memory|memories)/[^/]+\.md$|(?:^|/)MEMORY\.md$")
-_INSTRUCTIONS = re.compile(
-    r"""(?:^|/)(?:(?:CLAUDE|AGENTS|GEMINI|QWEN|COPILOT|copilot-instructions)(?:\.local)?\.md
-    |\.(?:cursor|windsurf|cline)rules|\.agents/[^/]+\.md|\.(?:claude|cursor|windsurf|roo)/rules/.+\.mdc?
-    |\.clinerules/.+\.md|\.github/instructions/.+\.md|\.kiro/steering/.+\.md)$""",
-    re.VERBOSE,
-)
+_INSTRUCTIONS = regex("agent_notes.instructions")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _FIELD = re.compile(r"^\s*(description|type):[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
 _STATED = {"", "feedback"}
@@ -47,16 +42,9 @@ _CODE_LABEL = re.compile(r"[*\s]*`[^`]+`[*\s]*(?:\([^)]*\)\s*)?(?:[:—–-]|/ )
 _OTHER = re.compile(r"\[[^\]]+\]\([^)]+\.md\)|[|>]|\W*(?:TODO|DONE|MERGED|✅|☑)")
 """Pattern for an entry of an index, a row of a table, a quotation, and a report of work."""
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]")
-_LEAD = re.compile(
-    r"\A(?:(?:when|whenever|if|before|after|for|in|on|during|while|to|with|as|once|unless|where)\b[^,:]{2,90}[,:]\s+"
-    r"|(?:[^.:—–]|\.\S){2,60}(?::|\s[—–-])\s+|(?:please|always|only|also|first|then|important|note|rule)\b[:,]?\s+|\W+)",
-    re.IGNORECASE,
-)
+_LEAD = regex("agent_notes.lead")
 """Pattern for what can stand before an order: a condition, a label, an adverb or a mark."""
-_NOT_ORDER = re.compile(
-    r"\w+(?:\W*\Z|\s?[:—–(/=]|\s+(?:of|for|is|are|was|were|has|will|can)\b"
-    r"|(?:\s+(?!an?\b|the\b|all\b|every\b|each\b|this\b|any\b|no\b|only\b|that\b|sure\b)[\w-]+){1,3}\s+(?:is|are|was|has|lives?|contains?|runs?)\b)"
-)
+_NOT_ORDER = regex("agent_notes.not_order")
 """Pattern for a noun that is spelled like a verb: "Test files are ...", "Build: ..."."""
 _ORDER = phrases("agent_notes.order")
 _CONSTRAINT = phrases("agent_notes.constraint")

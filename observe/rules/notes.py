@@ -16,7 +16,7 @@ from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.text import headline
 from .exchange_analysis import accepted_commits
-from .salience import is_status, phrases
+from .salience import is_status, phrases, regex
 from .statements import Statement, statements, with_valid_quotes
 
 TEXT_MAX = 240
@@ -60,26 +60,14 @@ class HandoffNote(Struct, frozen=True):
 _HEADED = (NoteLabel.ASKED, NoteLabel.NEXT, NoteLabel.OPEN, NoteLabel.DECIDED, NoteLabel.OUTCOME)
 """Labels that the heading of a section can give to its notes."""
 _LABELLED = {label: phrases(f"handoff_notes.{label.name.lower()}") for label in _HEADED}
-_HEADING = re.compile(
-    r"""\s{0,3}(?:
-    \#{1,4}\s+(?:\d{1,2}[.)]\s+)?\**(?P<marked>[^*\n]{2,70}?)[*:\s]*$
-    |(?:\d{1,2}[.)]\s+)?\*\*(?P<bold>[^*\n]{2,60}?):?\*\*(?P<after>.*)$
-    |\d{1,2}[.)]\s+(?P<numbered>[^\W\d_][^:.\n]{2,60}):\s*$
-    |(?P<plain>[^\W\d_][^:.\n]{2,40}):\s*$
-    )""",
-    re.VERBOSE,
-)
-_NUMBERED = re.compile(
-    r"^(?:\#{1,4}\s+)?\d{1,2}[.)]\s+\**(?P<numbered>[^\W\d_][^:.*\n]{2,60})(?::\**|\**:)(?P<after>.*)$", re.MULTILINE
-)
+_HEADING = regex("notes.heading")
+_NUMBERED = regex("notes.numbered")
 _NUMBERED_MIN = 3
 _BEGIN = re.compile(r"^\s*(?:<summary>|Summary:)", re.MULTILINE)
 _END = re.compile(r"^\s*(?:</summary>|If you need specific details from before compaction)", re.MULTILINE)
 _NEXT_ACTION = re.compile(r"next (?:action|step|up)s?\s*(?:is|:|—|-)\s*", re.IGNORECASE)
 _NOTHING = phrases("handoff_notes.nothing")
-_FINISHED = re.compile(
-    r"^>|\b(?:completed?|answered|resolved)\b[.)*\s]*$|\bCOMPLETED\b|\bDONE\b|[✅✓☑]|\[x\]|~~", re.IGNORECASE
-)
+_FINISHED = regex("notes.finished")
 _UNINFORMATIVE = phrases("handoff_notes.uninformative")
 
 

@@ -34,11 +34,11 @@ from .exchange_analysis import (
 )
 from .notes import HandoffNote, NoteLabel, answer_notes, notes_of
 from .outcome import asked, extract_outcome, remarks_of, subtitle
-from .prompt_parts import is_routine, is_specific, trim_to_budget
-from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_intention, is_noise, is_status, phrases, salience
+from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_intention, is_noise, is_status, phrases, regex, salience
 from .shell_commands import ShellRun, extract_repairs, shell_runs
 from .statements import Statement, headings, is_filler, is_guess, quote_of, statements
 from .titles import REVIEW, answer_title, best_answer, is_aside
+from .user_request import is_routine, is_specific, trim_to_budget
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 _PROCEDURAL = phrases("decisions.procedural")
@@ -49,9 +49,7 @@ _POINTER = phrases("decisions.pointer")
 """Pattern for answers that point to something outside the answer."""
 _FOR_NOW = phrases("decisions.for_now")
 _LASTING = phrases("decisions.lasting")
-_POINTS = re.compile(
-    r"\b(?:this|that|these|those|there|the (?:[\w-]+ ){0,2}ones?)\b|\bones?(?=\W*$|[.,;])", re.IGNORECASE
-)
+_POINTS = regex("rule_extractor.points")
 _PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
 """Patterns for words whose meaning only the conversation gives, always or often."""
 _PREFERENCE = phrases("decisions.preference")

@@ -1,22 +1,24 @@
 """Salience of a statement: how likely it is to be worth remembering.
 
 Patterns detect intention, status, finding, cause, change, rule and choice. The lists of phrases are in
-`phrases.json`. Each list has a name, `<module>.<constant>`, and a form. A phrase is a regular expression that ignores
-case:
+`phrases.json`, and sets and tables of words in `words.json`. Each has a name, `<module>.<constant>`, and a list has a
+form. A phrase is a regular expression that ignores case:
 
 - `anywhere`: the phrase occurs as whole words.
 - `at_start`: the text begins with the phrase.
 - `whole_text`: the text is the phrase, with optional closing punctuation.
+- `regex`, `verbose`: the lines are one regular expression with its own flags.
 """
 
 import re
 from collections.abc import Callable
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
+_Data = TypeVar("_Data")
 QUESTION_WORDS: Final = "what|why|which|who|where|when|how"
 _FORMS: Final = {
     "anywhere": r"(?<!\w)(?:{})(?!\w)",
@@ -52,17 +54,42 @@ def phrases(name: str) -> PhrasePattern:
     return PhrasePattern(name)
 
 
+def regex(name: str) -> re.Pattern[str]:
+    """Return the compiled regular expression with this name."""
+    [(form, lines)] = _lists()[name].items()
+    return re.compile(("\n" if form == "verbose" else "").join(lines))
+
+
+def word_set(name: str) -> frozenset[str]:
+    """Return the set of words with this name."""
+    return msgspec.convert(_tables()[name], frozenset[str])
+
+
+def text_table(name: str) -> dict[str, str]:
+    """Return the table with this name, of a text for each word."""
+    return msgspec.convert(_tables()[name], dict[str, str])
+
+
+def weight_table(name: str) -> dict[str, float]:
+    """Return the table with this name, of a weight for each property."""
+    return msgspec.convert(_tables()[name], dict[str, float])
+
+
 @cache
 def _lists() -> dict[str, dict[str, list[str]]]:
-    data = files(__package__).joinpath("phrases.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, dict[str, list[str]]])
+    return _read("phrases.json", dict[str, dict[str, list[str]]])
 
 
-_PREFACE = re.compile(
-    r"(?:(?:good|great|perfect|ok|okay|right|first|then|so|also|finally|alright|hmm|wait|actually|excellent|interesting"
-    r"|sure|yes|no|got it)\b[,.!:;—– -]*)+",
-    re.IGNORECASE,
-)
+@cache
+def _tables() -> dict[str, object]:
+    return _read("words.json", dict[str, object])
+
+
+def _read(name: str, form: type[_Data]) -> _Data:
+    return msgspec.json.decode(files(__package__).joinpath(name).read_bytes(), type=form)
+
+
+_PREFACE = regex("salience.preface")
 _INTENTION = phrases("salience.intention")
 _PROMISE = phrases("salience.promise")
 _CHATTER = phrases("salience.chatter")

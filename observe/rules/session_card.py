@@ -17,11 +17,11 @@ from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
 from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling, verify
 from .notes import HandoffNote, NoteLabel, notes_of
 from .outcome import remarks_of
-from .prompt_parts import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
 from .rule_extractor import closing_notes, failed_end
 from .salience import CHANGED, salience
 from .statements import Statement, is_filler, is_guess, is_pitfall, names_cause
 from .titles import is_aside
+from .user_request import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
 
 _OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 3, 2
 """Maximum number of facts by label."""

@@ -112,7 +112,7 @@ LEFT = {
     "The old footer files are still in `tmp/`. Want me to delete them?": (
         "Question to the user: Want me to delete them? The old footer files are still in tmp/."
     ),
-    "The footer is ready for a review if you like it.": "The footer is ready for a review if you like it.",
+    "The footer is ready for a review whenever you like.": "The footer is ready for a review whenever you like.",
     "Let me check the footer of the print view:": "The session ended during the work on “Add a footer”",
 }
 
