@@ -65,8 +65,9 @@ def with_best_answer(archive: MeteredArchive, found: FoundEvidence, question: st
     """Move the entry with the best answer to the front, or else call all entries the closest passages."""
     if found.label is AnswerLabel.LATEST or not found.details or found.absent:
         return found
-    replies = [] if found.reversals else _asked(archive, found, question)  # An earlier reply can be out of date.
-    candidates = [*replies, *_stated(found, question)]
+    candidates = [*_stated(found, question)]
+    if not found.reversals:  # An earlier reply can be out of date.
+        candidates = [*_asked(archive, found, question), *candidates]
     best = max(candidates, key=lambda candidate: (_is_decision(candidate.detail), candidate.share), default=None)
     if best is None:
         return found

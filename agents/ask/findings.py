@@ -149,7 +149,7 @@ def passage_of(detail: Detail, claims: Sequence[Claim], relevance: Relevance, la
 def _chosen(
     title: str, claims: Sequence[Claim], relevance: Relevance, extent: FindingExtent, answer: Claim | None
 ) -> list[Claim]:
-    chosen = {claims.index(answer): answer} if answer in claims else dict[int, Claim]()
+    chosen = {claims.index(answer): answer} if answer is not None and answer in claims else dict[int, Claim]()
     left = extent.characters - len(title) - sum(len(claim.text) for claim in chosen.values())
     for _ in range((extent.claims if title else extent.claims + 1) - len(chosen)):
         known = [*filter(None, [title]), *(claim.text for claim in chosen.values())]
