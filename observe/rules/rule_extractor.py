@@ -269,16 +269,16 @@ def _question(reply: Turn) -> Iterator[HandoffNote]:
     """Yield the question to the user with which a reply ends, with the sentence before it if it names no subject."""
     *others, last = [None, *statements(reply)]
     if last and last.text.endswith("?") and len(last.text) in _LENGTHS:
-        text = strip_markdown(last.raw) if _PROCEDURAL.search(last.text) else _with_subject(last, others[-1])
+        text = strip_markdown(last.raw) if _PROCEDURAL.search(last.text) else _with_subject(last, others[-1], words=3)
         if is_specific(text):
             yield _note(NoteLabel.OPEN, f"Question to the user: {text}", last)
 
 
-def _with_subject(stated: Statement, above: Statement | None) -> str:
+def _with_subject(stated: Statement, above: Statement | None, words: int = 2) -> str:
     """Return the last of the joined sentences, followed by those before it if it names no subject."""
     text = strip_markdown(stated.raw)
     start, end = [*sentences(text)][-1]
-    if is_specific(text[start:end]):
+    if is_specific(text[start:end], words):
         return text[start:end]
     before = text[:start].strip() or (strip_markdown(above.raw) if above else "")
     return f"{text[start:end]} {before}".strip()
