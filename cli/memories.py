@@ -228,11 +228,12 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
 
 
 def preference_fields(candidate: PreferenceCandidate) -> dict[str, Any]:
-    """Return the JSON fields of a preference stated by the user."""
+    """Return the JSON fields of a preference of the user, or of a rule that an agent noted."""
     memory = candidate.memory
     return {
         "id": candidate.id,
         "kind": "preference",
+        "type": memory.type,
         "content": memory.content,
         "namespace": memory.namespace,
         "session_id": memory.session_id,
@@ -269,7 +270,8 @@ def _as_text(proposal: Proposal) -> str:
     texts = {name: line(str(value)) for name, value in fields.items()}
     if proposal.candidate is not None:
         typed = fields["origin"] == Origin.HUMAN
-        label, author = ("Preference", "your words") if typed else ("Note", "a note")
+        label = "Gotcha" if fields["type"] == "issue" else "Preference" if typed else "Rule"
+        author = "your words" if typed else "a note"
         source = f"{author} in session {texts['session_id']}, {texts['path']} line {texts['line']}"
         source += f" ({texts['exchange']})\n  Trust: {texts['trust']}"
         source += f"{', because you typed it' if typed else ''}. It {texts['reason']}."

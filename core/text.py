@@ -343,14 +343,14 @@ def is_statement(text: str) -> bool:
     return text.startswith(ASKED) or not (_INTENTION.match(text) or text.endswith(_QUESTION))
 
 
-def sentences_of(text: str) -> Iterator[str]:
-    """Yield the complete sentences of a Markdown text, without code blocks."""
+def sentences_of(text: str, *, whole: bool = True) -> Iterator[str]:
+    """Yield the sentences of a Markdown text, without code blocks. With `whole`, labels and short ones are left out."""
     fenced = False
     for row in text.split("\n"):
         if row.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
         elif not fenced:
-            yield from filter(is_complete_sentence, _sentences(row))
+            yield from filter(is_complete_sentence if whole else None, _sentences(row))
 
 
 def _sentences(row: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ Shell commands answer the same questions as `palaver how` (such as "how do I run
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -211,7 +211,7 @@ def _remedy(fix: KnownFix) -> str:
             return f"`{fix.command}` worked after edits of {', '.join(f'`{file}`' for file in fix.files)}"
 
 
-_CITED: Final = 4
+CITED: Final = 4
 """Maximum number of conversations that are cited if the best match is good.
 
 Additional decisions and fixes do not count. Measured on 519 questions about 98 sessions: the correct conversation is
@@ -229,23 +229,8 @@ _WORDS: Final = 0.15
 """Additional score of an entry with a sentence that contains all words of the question, as a share of its score."""
 _WEAK: Final = 0.28
 """Minimum score of a conversation that comes before the documents."""
-CONTAINED: Final = 0.3
-"""Minimum share of the question's words in one sentence of the best conversation. Rare words weigh more."""
-_MARGIN: Final = 0.8
-"""Maximum score of any other conversation, as a share of the best score.
-
-If both hold, and the archive contains each word of the question, the first finding is called the best answer. The
-values were chosen on one half of 559 questions about 98 sessions (`python -m bench.ask`).
-"""
 _WORDS_OF_KIND: Final = 0.2
 """Minimum share of the question's words in a sentence of an additional decision or fix."""
-
-
-class RankedEntries(NamedTuple):
-    """Entries, best first. `is_certain` is True if the best entry probably answers the question."""
-
-    details: tuple[Detail, ...]
-    is_certain: bool
 
 
 def place_of(hit: Hit) -> str:
@@ -292,12 +277,8 @@ def ranked(
     claims: Mapping[str, Sequence[Claim]],
     relevance: Relevance,
     scores: Mapping[str, float],
-) -> RankedEntries:
-    """Return the entries for an answer: the best entries in `scores`, then the additional decisions and fixes.
-
-    If the best match is certain, at most `_CITED` entries of `scores` are returned. All but the best of these must
-    share a word with the question. If it is uncertain, all entries of `scores` are returned, because any of them can be
-    the answer.
+) -> tuple[Detail, ...]:
+    """Return the entries for an answer: the entries in `scores`, best first, then the additional decisions and fixes.
 
     Exchanges that only repeat a prompt are left out, unless all entries of `scores` are like this. Documents come after
     the conversations that match well.
@@ -307,19 +288,14 @@ def ranked(
     stating = [detail for detail in details if detail.kind != HitKind.EXCHANGE or _states(claims[detail.id])]
     scored = [one for one in stating if one.id in matches] or [one for one in details if one.id in matches]
     if not scored:  # another process has just removed the entries
-        return RankedEntries((), is_certain=False)
+        return ()
 
     def place(detail: Detail) -> tuple[bool, bool, float]:
         match = matches[detail.id]
         return match < _WEAK, detail.kind in {HitKind.DOCUMENT, HitKind.CODE}, -match
 
-    best, *others = sorted(scored, key=place)
-    next_score = max((score for name, score in scores.items() if name != best.id), default=0.0)
-    contained = max(share for one, share in zip(details, shares.values(), strict=True) if one.path == best.path)
-    is_certain = contained >= CONTAINED and next_score <= _MARGIN * scores[best.id]
-    related = [one for one in others if shares[one.id]][: _CITED - 1] if is_certain else others
     extra = [one for one in stating if one.id not in matches and shares[one.id] >= _WORDS_OF_KIND]
-    return RankedEntries((best, *related, *extra), is_certain)
+    return (*sorted(scored, key=place), *extra)
 
 
 def _states(claims: Sequence[Claim]) -> bool:
@@ -358,6 +334,7 @@ class FoundEvidence(Struct, frozen=True):
         results: Results of the search for the question. Without hits, they contain the explanation.
         absent: Words of the question that no entry of the archive contains.
         label: Whether the entries contain an answer, or are the newest entries.
+        answer: Sentence of the first entry that answers the question.
         has_user_filters: True if the user restricted the search.
     """
 
@@ -369,6 +346,7 @@ class FoundEvidence(Struct, frozen=True):
     absent: tuple[str, ...] = ()
     label: AnswerLabel = AnswerLabel.CLOSEST
     has_user_filters: bool = False
+    answer: Claim | None = None
 
 
 def find_evidence(
@@ -416,12 +394,12 @@ def find_evidence(
     reversals: Mapping[str, str] = {}
     if not newest:
         scores_by_hit = {hit.id: scores[place_of(hit)] for hit in hits}
-        details, is_certain = ranked(chosen, claims, relevance, scores_by_hit)
+        details = ranked(chosen, claims, relevance, scores_by_hit)
         reversals = find_reversals([*details, *unchosen.values()], claims, relevance)
         if asks_for_newest(question):
             details = tuple(sorted(details, key=lambda detail: -(detail.observation.at or 0)))
         else:
-            label = AnswerLabel.BEST if is_certain and not absent else AnswerLabel.CLOSEST
+            label = AnswerLabel.CLOSEST
         details = _with_reversals(details, reversals, unchosen)
     details = _with_replacements(archive, details)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}

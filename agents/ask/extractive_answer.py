@@ -4,17 +4,14 @@ Transcript lines of an entry are quoted if its text does not answer the question
 each other are marked.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ...core.conversation import Kind, Origin, show_day
-from ...core.errors import PalaverError
-from ...core.observation import ObservationType
-from ...core.query import Filters, Grouping, HitKind
+from ...core.conversation import show_day
+from ...core.query import Filters, Grouping
 from ...core.results import (
     AnswerLabel,
     CitedAnswer,
@@ -24,14 +21,12 @@ from ...core.results import (
     Finding,
     FindingKind,
     TimeExpression,
-    TranscriptExcerpt,
 )
-from ...core.text import is_statement, sentences_of
-from .citation_check import Claim
-from .evidence_search import CONTAINED, FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of, texts_of
+from .best_answer import with_best_answer
+from .evidence_search import FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of
 from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of, session_finding
 from .question_plan import asks_for_open_items, names_no_topic
-from .relevance import Relevance, compare, key_words, repeats
+from .relevance import compare, key_words, repeats
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
@@ -88,74 +83,6 @@ def _newest(marked: Sequence[Finding]) -> Finding | None:
     return found
 
 
-_ENOUGH = 0.5
-"""No quotation is added if a sentence of the entry contains at least this share of the question's words."""
-_BETTER = 0.2
-"""Minimum by which a quotation's share of the question's words must exceed the best share in the entry."""
-_QUESTION = re.compile(
-    r"(?:what|why|which|who|where|when|how|is|are|was|do|does|did|has|have|can|could|should|would|will)\b|.*\?\W*\Z",
-    re.IGNORECASE,
-)
-"""Pattern for questions in a prompt, which state nothing."""
-_LINES = 60
-"""Maximum number of transcript lines that are read for a quotation."""
-
-
-def quoted_claim(
-    archive: MeteredArchive, detail: Detail, claims: Sequence[Claim], relevance: Relevance
-) -> Claim | None:
-    """Read the transcript lines of an entry, and return the most relevant sentence of a prompt or answer.
-
-    If the entry is relevant only because it repeats a prompt, return the most relevant sentence of the answer to it.
-    Return None if the entry itself is about as relevant, or if the lines cannot be read.
-    """
-    best = stated_share(detail, claims, relevance)
-    if best >= _ENOUGH or not detail.end_line:
-        return None
-    asked = max((each for each in claims if each.is_request), key=lambda each: relevance.share(each.text), default=None)
-    answered = _answer_lines(archive, detail, asked) if asked and relevance.share(asked.text) >= _ENOUGH else None
-    first, last = answered or (detail.start_line, min(detail.end_line, detail.start_line + _LINES - 1))
-    try:
-        excerpt = archive.read(detail.path, first, last)
-    except PalaverError:
-        return None
-    quote = max(_said(excerpt, prompts=not answered), key=lambda claim: relevance.share(claim.text), default=None)
-    if quote is None or relevance.share(quote.text) < best + _BETTER:
-        return None
-    return quote
-
-
-def _answer_lines(archive: MeteredArchive, detail: Detail, asked: Claim) -> tuple[int, int] | None:
-    """Return the last lines of the exchange with a prompt, which contain its final answer. None if it is unknown."""
-    store = archive.archive.store
-    source = store.sources.by_archived(detail.path)
-    if source is None or source.session is None:
-        return None
-    for path, first, last in store.summaries.places(source.session):
-        if path == detail.path and first <= asked.start_line <= last:
-            return max(first, last - _LINES + 1), last
-    return None
-
-
-def stated_share(detail: Detail, claims: Sequence[Claim], relevance: Relevance) -> float:
-    """Return the highest share of the question's words in a text of an entry that does not repeat a prompt."""
-    stated = [each.text for each in claims if not each.is_request]
-    if detail.kind != HitKind.EXCHANGE:
-        stated.append(detail.observation.title)
-    return max(map(relevance.share, stated), default=0.0)
-
-
-def _said(excerpt: TranscriptExcerpt, *, prompts: bool) -> Iterator[Claim]:
-    """Yield each sentence of the answers, and of the prompts if wanted, in quotation marks and with its line."""
-    for exchange in excerpt.exchanges:
-        for turn in exchange.turns:
-            if (prompts and turn.kind is Kind.PROMPT) or turn.is_reply:
-                for text in sentences_of(turn.text):
-                    states_something = not _QUESTION.match(text) if turn.kind is Kind.PROMPT else is_statement(text)
-                    if states_something:
-                        yield Claim(f"“{text}”", turn.line, turn.line)
-
-
 ANSWER_TOKENS: Final = 2_000
 """Default maximum tokens of an answer."""
 _SAME: Final = 0.9
@@ -166,11 +93,6 @@ _PASSAGES, _PASSAGE_TOKENS = 3, 200
 """Maximum number of passages, and of tokens of the whole answer, if no finding is certain to be the answer."""
 _ITEMS: Final = 10
 """Maximum number of open items and next steps in an answer."""
-_DECIDED: Final = 0.3
-"""Minimum relevance of a decision, as a share of the best entry's relevance, at which the decision comes first.
-
-An entry that is less relevant than this share of another entry of its conversation does not come first.
-"""
 
 
 def extractive_answer(
@@ -208,7 +130,7 @@ def extractive_answer(
         basis = CitedAnswer(question, suggestions=(commands.advice,))
         labels = labels_of(commands.details)
         return _fitting(basis, commands.findings(labels), commands.details, metered, budget)
-    found = _with_answer_first(metered, _evidence(metered, question, filters, here, scope, also))
+    found = _evidence(metered, question, filters, here, scope, also)
     if not (found.details or commands.found):
         return renderer.with_answer_tokens(_nothing_found(question, found, metered))
     details = (*commands.details, *found.details)
@@ -263,12 +185,11 @@ def _evidence(
     question alone raises the scores of other entries that contain it.
     """
     if scope.filters == filters:
-        return find_evidence(archive, question, filters, here, also)
+        return with_best_answer(archive, find_evidence(archive, question, filters, here, also), question)
     found = find_evidence(archive, scope.rest, scope.filters, "", also)
     if found.details:
-        return replace(found, has_user_filters=bool(filters))
-    found = find_evidence(archive, question, filters, here, also)
-    return replace(found, label=AnswerLabel.CLOSEST)
+        return with_best_answer(archive, replace(found, has_user_filters=bool(filters)), scope.rest)
+    return find_evidence(archive, question, filters, here, also)
 
 
 def _notices(question: str, found: FoundEvidence, passages: Sequence[Finding]) -> Iterator[str]:
@@ -322,44 +243,11 @@ def _findings(found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[F
             finding = passage_of(detail, given, found.relevance, labels)
         else:
             extent = OTHER if position or fixes or is_listed else BEST
-            finding = finding_of(detail, given, found.relevance, labels, extent)
+            finding = finding_of(detail, given, found.relevance, labels, extent, None if position else found.answer)
         is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
         if detail.replaced_by or detail.id in found.reversals or not is_known:
             known.append(finding.text)
             yield finding
-
-
-def _with_answer_first(archive: MeteredArchive, found: FoundEvidence) -> FoundEvidence:
-    """Move an entry of the best entry's conversation to the front, if it probably contains the answer.
-
-    This is a relevant decision of the user, or an entry of much higher relevance. A sentence of the transcript is added
-    to the first entry if that entry does not answer the question. If no entry of its conversation states anything about
-    the question, no answer is called the best one.
-    """
-    if found.label is AnswerLabel.LATEST or not found.details:
-        return found
-
-    def share(detail: Detail) -> float:
-        return found.relevance.share(" ".join(texts_of(detail, found.claims)))
-
-    first, *others = found.details
-    near = [detail for detail in others if first.path and detail.path == first.path]
-    decided = [each for each in near if _is_decision(each) and share(each) >= _DECIDED * share(first)]
-    better = [each for each in near if share(first) < _DECIDED * share(each)]
-    answers = (better if _is_decision(first) else [*decided, *better])[:1]
-    details = (*answers, *(each for each in found.details if each not in answers))
-    claims = found.claims[details[0].id]
-    if quote := quoted_claim(archive, details[0], claims, found.relevance):
-        claims = [quote, *claims]
-    claims_by_id = {**found.claims, details[0].id: claims}
-    same = [each for each in details if each is details[0] or (each.path and each.path == details[0].path)]
-    stated = max(stated_share(each, claims_by_id[each.id], found.relevance) for each in same)
-    label = found.label if stated >= CONTAINED else AnswerLabel.CLOSEST
-    return replace(found, details=details, claims=claims_by_id, label=label)
-
-
-def _is_decision(detail: Detail) -> bool:
-    return detail.observation.type is ObservationType.DECISION and detail.observation.origin == Origin.HUMAN
 
 
 def _fitting(

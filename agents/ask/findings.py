@@ -98,13 +98,23 @@ _ROOM: Final = 80
 
 
 def finding_of(
-    detail: Detail, claims: Sequence[Claim], relevance: Relevance, labels: Mapping[str, str], extent: FindingExtent
+    detail: Detail,
+    claims: Sequence[Claim],
+    relevance: Relevance,
+    labels: Mapping[str, str],
+    extent: FindingExtent,
+    answer: Claim | None = None,
 ) -> Finding:
-    """Return the finding of an entry: its title and the claims with the highest gain, in their original order."""
+    """Return the finding of an entry: its title and the claims with the highest gain, in their original order.
+
+    The claim `answer` is always part of it.
+    """
     title = _title(detail, claims)
     if detail.observation.title.startswith(SUMMARY) and not relevance.share(title):
         title = ""  # The title of a session can be about another part of it.
-    chosen = _chosen(title, claims, relevance, extent)
+    if answer and repeats(answer.text, [title]):
+        answer = None
+    chosen = _chosen(title, claims, relevance, extent, answer)
     if not (title or chosen):
         title = detail.observation.title.removeprefix(SUMMARY)
     texts = [*filter(None, [title]), *(claim.text for claim in chosen)]
@@ -130,16 +140,18 @@ def passage_of(detail: Detail, claims: Sequence[Claim], relevance: Relevance, la
     """Return the most relevant sentence of an entry, or its title if no sentence is more relevant, with its lines."""
     title = _title(detail, claims) or detail.observation.title
     texts = [Claim(title, *lines_of(title, detail.observation.evidence, detail)), *claims]
-    best = max(texts, key=lambda claim: relevance.share(claim.text))
+    best = max(texts, key=lambda claim: relevance.share(claim.text) * (_REQUEST if claim.is_request else 1))
     sources = tuple(_sources(detail, labels, [(best.start_line, best.end_line)]))
     text = _sentence(shortened(best.text, _PASSAGE))
     return Finding(kind_of(detail, text), text, sources, detail.observation.at)
 
 
-def _chosen(title: str, claims: Sequence[Claim], relevance: Relevance, extent: FindingExtent) -> list[Claim]:
-    chosen: dict[int, Claim] = {}
-    left = extent.characters - len(title)
-    for _ in range(extent.claims if title else extent.claims + 1):
+def _chosen(
+    title: str, claims: Sequence[Claim], relevance: Relevance, extent: FindingExtent, answer: Claim | None
+) -> list[Claim]:
+    chosen = {claims.index(answer): answer} if answer is not None and answer in claims else dict[int, Claim]()
+    left = extent.characters - len(title) - sum(len(claim.text) for claim in chosen.values())
+    for _ in range((extent.claims if title else extent.claims + 1) - len(chosen)):
         known = [*filter(None, [title]), *(claim.text for claim in chosen.values())]
         gains = {place: _gain(claim, known, relevance) for place, claim in enumerate(claims)}
         useful = [place for place, gain in gains.items() if gain is not None and gain >= extent.gain]

@@ -26,17 +26,31 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"[\w./#@-]*\w")
 _EMPTY: Final = frozenset(
-    "a an the of to and or nor but for from with without in on at by as into onto over via per is are was were be been"
-    " that which who when where why how what while if then than so it its this these those not no do does did has have"
-    " had can will would should could must may might both all any each such their our my his her we you they i me us"
-    " there here about again ever get got make made use used using want need way s t".split()
+    "a an the of to and or nor but for from with without in on at by as into onto over via per is are was were be"
+    " been that which who when where why how what while if then than so it its this these those not no do does did"
+    " has have had can will would should could must may might both all any each such their our my his her we you"
+    " they i me us there here about again ever vs versus happen happens say says said much many couldn didn doesn"
+    " isn wasn weren get got make made use used using want need way s t".split()
 )
 """Words that say nothing about the topic of a question."""
+_EITHER: Final = re.compile(r"([\w./#@-]*\w)\s+(?:or|vs\.?|versus)\s+(?:an?\s+|the\s+)?([\w./#@-]*\w)", re.IGNORECASE)
+"""Pattern for two alternatives."""
 
 
 def key_words(question: str) -> list[str]:
     """Return the words of a question without words such as "the", "how" or "did", which name no topic."""
     return [word for word in _WORD.findall(question) if word.lower() not in _EMPTY]
+
+
+def alternatives(question: str) -> list[list[str]]:
+    """Return the key words of a question, each in a group with its alternatives, as in "sqlite or json"."""
+    groups = [[word] for word in key_words(question)]
+    for pair in _EITHER.finditer(question):
+        first, second = ([group for group in groups if word in group] for word in pair.groups())
+        if first and second and first != second:
+            first[0].extend(second[0])
+            groups.remove(second[0])
+    return groups
 
 
 class Relevance:
@@ -53,6 +67,11 @@ class Relevance:
     def share(self, text: str) -> float:
         """Return the weighted share of the question's words that a text contains, 0 to 1."""
         return self._sum(frozenset(terms(text)))
+
+    def contains(self, word: str, text: str) -> bool:
+        """Return whether a text contains a word, or at least half of the parts of a compound word."""
+        own = frozenset(terms(word))
+        return 2 * len(own & frozenset(terms(text))) >= len(own)
 
     def common(self, one: str, other: str) -> float:
         """Return the weighted share of the question's words that both texts contain, 0 to 1."""

@@ -267,9 +267,14 @@ class EntryTree(Struct):
 
 INPUT_LIMIT = 2000
 """Maximum characters of a shortened input."""
+NOTE_LIMIT = 12_000
+"""Maximum characters of a shortened call that writes notes for later sessions, such as a file of instructions."""
 RESULT_LIMIT = 1500
 """Maximum characters of a shortened result."""
 
+_NOTE = re.compile(
+    r"\b(?:memory|memories)/[\w.-]+\.md\b|\b(?:MEMORY|CLAUDE|AGENTS|GEMINI|copilot-instructions)\b[\w.]*\.md\b"
+)
 _TOOL_LENGTH = 100
 _READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
 _WRITERS = {
@@ -353,7 +358,8 @@ def tool_name(name: str) -> str:
 
 def call_text(tool: str, body: str, *, shorten: bool) -> str:
     """Return a call as `tool: body`, for example `bash: ls -l`. With `shorten`, a long call is clipped."""
-    return clip(f"{tool}: {body}" if body else tool, INPUT_LIMIT if shorten else None)
+    limit = NOTE_LIMIT if _NOTE.search(body, 0, 400) else INPUT_LIMIT
+    return clip(f"{tool}: {body}" if body else tool, limit if shorten else None)
 
 
 def command_line(command: object) -> str:

@@ -16,16 +16,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.store import Store, StoredPrompt
+from ...archiver.store import Store, StoredObservation, StoredPrompt
 from ...core import ids
 from ...core.conversation import Origin, now
 from ...core.home import root_of
 from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
 from ..memory import MemoryCore
-from ..rules.languages import languages
-from ..rules.notes import NOTE_PREFIX
-from ..rules.prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
+from ..rules.agent_notes import NOTE_PREFIX, NoteKind, note_rules
 from ..rules.salience import phrases
+from .languages import languages
+from .prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
 
 _LENGTH_MAX: Final = 320
 _WORDS_MIN: Final = 3
@@ -134,6 +134,8 @@ _SIMILARITY_MIN: Final = 0.6
 _REPLY: Final = 600
 """Number of characters at the beginning of a reply that are searched for a promise."""
 _ACKNOWLEDGED: Final = phrases("preferences.acknowledged")
+_TYPES: Final = {NoteKind.RULE: "convention", NoteKind.GOTCHA: "issue"}
+"""Type of the memory for each kind of a sentence in a note."""
 _BEGINNING: Final = 30
 """Number of characters compared at the beginning of two prompts, to detect prompts from the same template."""
 
@@ -203,30 +205,41 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
 
 
 def _noted(store: Store) -> Iterator[PreferenceCandidate]:
-    """Yield a candidate for each note of an agent, with its description and first rule."""
-    for stored in store.observations.noted(NOTE_PREFIX):
-        note = stored.observation
-        rule = note.facts[0] if note.facts else ""
-        text = rule if rule.startswith(note.title) or note.title.startswith(rule) else f"{note.title}: {rule}"
-        session, place = store.sessions.load(stored.session), store.exchanges.locations([stored.exchange])
-        memory = Memory(
-            text,
-            "preference",
-            namespace=store.projects.of_session(session),
-            project=session.project,
-            importance=_IMPORTANCE,
-            metadata={
-                EXCHANGE: ids.show("exchange", stored.exchange),
-                "line": note.evidence[0].start_line,
-                "quote": note.evidence[0].quote,
-            },
-            source=SOURCE,
-            origin=Origin(note.origin),
-            session_id=session.native_id,
-            valid_from=note.at,
-        )
-        line, path = note.evidence[0].start_line, place[stored.exchange].path
-        yield PreferenceCandidate(_candidate_id(memory), memory, path, line, Reason.NOTED, session.cwd)
+    """Yield a candidate for each rule and each pitfall in the notes of agents.
+
+    Its origin is that of the note, or the user if the user's own words contain the rule.
+    """
+    notes: dict[int, list[StoredObservation]] = {}
+    for note in store.observations.noted(NOTE_PREFIX):
+        notes.setdefault(note.exchange, []).append(note)
+    for key, stored in notes.items():
+        exchange = store.exchanges.load([key])[key].exchange
+        session, place = store.sessions.load(stored[0].session), store.exchanges.locations([key])[key]
+        typed = _plain(" ".join(part.text for part in prompt_parts(exchange.prompt) if part.origin is PartOrigin.TYPED))
+        for rule in note_rules(exchange):
+            memory = Memory(
+                rule.text,
+                _TYPES[rule.kind],
+                namespace=store.projects.of_session(session),
+                project=session.project,
+                importance=_IMPORTANCE,
+                metadata={
+                    EXCHANGE: ids.show("exchange", key),
+                    "line": rule.evidence.start_line,
+                    "quote": rule.evidence.quote,
+                },
+                source=SOURCE,
+                origin=Origin.HUMAN if _plain(rule.text) in typed else Origin(stored[0].observation.origin),
+                session_id=session.native_id,
+                valid_from=stored[0].observation.at,
+            )
+            line = rule.evidence.start_line
+            yield PreferenceCandidate(_candidate_id(memory), memory, place.path, line, Reason.NOTED, session.cwd)
+
+
+def _plain(text: str) -> str:
+    """Return the words of a text in lower case, separated by spaces."""
+    return " ".join(word.lower() for word in _WORD.findall(text))
 
 
 def _is_acknowledged(store: Store, prompt: StoredPrompt) -> bool:

@@ -30,29 +30,12 @@ from msgspec import Struct
 from ...core.conversation import Exchange, Session
 from ...core.observation import ObservationType
 from ...core.text import strip_markdown
-from .prompt_parts import is_specific
-from .salience import CHANGED, is_noise, is_status, phrases
+from .salience import CHANGED, is_noise, is_status, phrases, regex, text_table, word_set
 from .statements import Heading
+from .user_request import is_specific
 
 _PREFIX = re.compile(r"(\w+)(?:\([^)]{0,40}\))?!?:\s")
-_PREFIXES = {
-    "feat": ObservationType.FEATURE,
-    "feature": ObservationType.FEATURE,
-    "fix": ObservationType.BUG_FIX,
-    "bugfix": ObservationType.BUG_FIX,
-    "hotfix": ObservationType.BUG_FIX,
-    "refactor": ObservationType.REFACTOR,
-    "perf": ObservationType.REFACTOR,
-    "style": ObservationType.REFACTOR,
-    "test": ObservationType.TEST,
-    "tests": ObservationType.TEST,
-    "build": ObservationType.CONFIG,
-    "ci": ObservationType.CONFIG,
-    "chore": ObservationType.CONFIG,
-    "config": ObservationType.CONFIG,
-    "docs": ObservationType.GENERAL,
-    "doc": ObservationType.GENERAL,
-}
+_PREFIXES = {prefix: ObservationType[kind] for prefix, kind in text_table("classification.prefixes").items()}
 _VERBS = {
     kind: phrases(f"classification.{kind.name.lower()}")
     for kind in ObservationType
@@ -67,35 +50,8 @@ _UNCHANGING = frozenset({ObservationType.DEBUG, ObservationType.DECISION, Observ
 _COMPLAINT = phrases("classification.complaint")
 _REPAIR = phrases("classification.repair")
 _DIAGNOSIS = phrases("classification.diagnosis")
-_FILES = (
-    (
-        ObservationType.TEST,
-        7,
-        re.compile(
-            r"(?:^|/)(?:tests?|__tests__|spec|e2e|fixtures)/|(?:^|/)test_[^/]+$|[._-](?:test|spec|tests)\.\w+$|_test\.\w+$",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        ObservationType.CONFIG,
-        7,
-        re.compile(
-            r"""(?:^|/)(?:package(?:-lock)?\.json|[tj]sconfig[^/]*\.json|biome\.jsonc?|settings(?:\.local)?\.json|\.mcp\.json
-            |[^/]+\.(?:toml|ya?ml|ini|cfg|conf|plist|lock|env|properties)|[^/]+\.config\.\w+|\.?\w+rc(?:\.\w+)?|\.env[^/]*
-            |\.git(?:ignore|attributes)|\.husky/[^/]+|Dockerfile[^/]*|Makefile|justfile|CMakeLists\.txt|requirements[^/]*\.txt
-            |go\.(?:mod|sum)|\.(?:github|husky|vscode|idea|circleci|entire)/.*\.json)$""",
-            re.IGNORECASE | re.VERBOSE,
-        ),
-    ),
-    (
-        ObservationType.GENERAL,
-        7,
-        re.compile(
-            r"(?:^|/)(?:README|AGENTS|CLAUDE|CHANGELOG|CONTRIBUTING|LICENSE|NOTICE|HISTORY)[^/]*$|\.(?:mdx?|rst|adoc)$|(?:^|/)docs?/.*\.txt$",
-            re.IGNORECASE,
-        ),
-    ),
-)
+_FILES = {kind: regex(f"classification.{kind.name.lower()}_files") for kind in _SPECIFIC}
+"""Patterns for the files of which an exchange that changed no others is of a type."""
 
 
 class TypeSignals(Struct, frozen=True):
@@ -142,30 +98,22 @@ def _weigh_title(title: str, weights: Counter[ObservationType], *, changed: bool
 
 
 def _weigh_files(writes: Sequence[str], weights: Counter[ObservationType]) -> None:
-    for kind, weight, pattern in _FILES:
-        if writes and all(pattern.search(path) for path in writes):
-            weights[kind] += weight
+    for kind, names in _FILES.items():
+        if writes and all(names.search(path) for path in writes):
+            weights[kind] += _SPECIFIC[kind]
 
 
 CONCEPTS_MAX = 8
 
 _SPAN = re.compile(r"`([^`\n]{2,48})`")
 _QUOTED = re.compile(r"[\"“«]([^\"”»\n]{3,32})[\"”»]")
-_IDENTIFIER = re.compile(
-    r"\b(?:[a-z]+[A-Z]\w+|[A-Z][a-z0-9]+(?:[A-Z]\w*)+|[a-zA-Z]+_\w+|[A-Z]{2,}[a-z]\w+)\b|(?<!\S)--[a-z][\w-]+"
-)
+_IDENTIFIER = regex("classification.identifier")
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+){0,2}\b|\b[A-Z]{3,8}\b(?![./_-])")
 _PLACE = re.compile(r"https?://\S+|(?<![\w`])(?:~|\.{1,2})?(?:/?[\w.@-]+/){2,}[\w.@-]*|(?<![\w`])/[\w.@-]+/[\w.@-]+")
 """Pattern for URLs and paths, whose parts do not count as names."""
 _NOT_A_NAME = re.compile(r"[\s\d\W_]*$|.*[{}<>=;|\\]|.*: |.*\([^)]*$|[\d.,:%$]+\w{0,3}$|[0-9a-f]{7,40}$")
 _FILE_ENDING = re.compile(r"\.[a-z]{1,5}$")
-_COMMON = frozenset(
-    "true false null none undefined string number boolean object array const let var return this self any void int str"
-    " get post put delete patch when found classname changelog changelog.md readme readme.md claude claude.md todo main"
-    " index git and not the all api url json html css using key keys value values name names app origin branch commit"
-    " head read write edit file files path test tests type types error errors data code list item items result results"
-    " v1 v2 v3 src lib entry cli".split()
-)
+_COMMON = word_set("classification.common")
 
 
 def concepts(texts: Sequence[str], files: Iterable[str]) -> tuple[str, ...]:
@@ -209,9 +157,7 @@ def _tidy(name: str) -> str:
 
 READ_MAX = 8
 MODIFIED_MAX = 30
-_CHANGELOG = re.compile(
-    r"(?:CHANGELOG|HISTORY|RELEASE.?NOTES)(?:.*\.(?:md|mdx|markdown|rst|txt|adoc|org)|[^.]*)", re.IGNORECASE
-)
+_CHANGELOG = regex("classification.changelog")
 """Pattern for the name of a changelog: a text file, or a file without extension."""
 
 
@@ -261,11 +207,7 @@ _SHORTEST = 20
 _NUMBER = re.compile(r"\s*[a-z]?\d{1,2}[.)]\s+", re.IGNORECASE)
 _PART = re.compile(r"\W*(?:bug|issue|problem|step|phase|part|option)\s\#?\d", re.IGNORECASE)
 """Pattern for a heading that only numbers a topic, such as `Step 2` or `Bug #1`."""
-_LOCATION = re.compile(
-    r"""\s+[—–-]\s+[\w./-]+\.\w{1,5}(?::[\d,–-]+)?$|\s\((?:[\w./-]+\.\w{1,5}(?::[^()]*)?|fixed|done|lines?\s[^()]*)\)$
-    |,?\s(?:so\sthat|such\sthat|via|before\sit|because|including)$""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_LOCATION = regex("classification.location")
 """Pattern for the removable end of a heading: a location (` — src/cache.py:12`), or a conjunction (`so that`)."""
 _STATES = phrases("answer_headings.states")
 """Pattern for words of a heading that states a fact, such as `is` or `missing`."""
@@ -277,11 +219,7 @@ _ADVICE = re.compile(r"(?:i|we)(?:['’]d|\swould)\s(?:(?:also|still|just)\s)*(?
 """Pattern for the beginning of a recommendation, as in `I would keep the index in memory:`."""
 _LEADS_ON = phrases("answer_headings.leads_on")
 """Pattern for the beginning of a heading that states no result, but introduces a text or gives advice."""
-_UNFINISHED = re.compile(
-    r"\b(?:in|on|at|by|to|for|with|of|as|but|it|them|lists?|includes?|contains?|displays?|shows?|look|up"
-    r"|is|are|was|were|has|have|now|will|would|can|could|should|must|may)$",
-    re.IGNORECASE,
-)
+_UNFINISHED = regex("classification.unfinished")
 """Pattern for the end of an incomplete heading, which the list below completes: `The module contains`."""
 
 

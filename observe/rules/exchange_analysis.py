@@ -18,20 +18,12 @@ from ...archiver.lines import GAP
 from ...core.conversation import Exchange, Kind, Milliseconds, Origin, Speaker, Turn, least
 from ...core.observation import Evidence, Observation
 from ...core.text import strip_markdown, truncate
-from .prompt_parts import UserRequest, plan_title, read_request
-from .salience import is_noise, is_status, phrases, salience
+from .salience import is_noise, is_status, phrases, regex, salience
 from .statements import Heading, Statement, headings, quote_of, statements, with_valid_quotes
+from .user_request import UserRequest, plan_title, read_request
 
 _COMMIT = re.compile(r"\bgit\b[^\n;|&]{0,80}\bcommit\b(?![-\w])")
-_MESSAGE = re.compile(
-    r"""(?:-m|--message|-[a-z]*m)[ =](?:
-    "\$\(cat\ <<-?\s*['"]?(?P<mark>\w+)['"]?\s*\n(?P<here>.*?)\n\s*(?P=mark)\b
-    |@'\s*\n(?P<quoted>.*?)\n\s*'@
-    |"(?P<double>(?:[^"\\]|\\.)*)"
-    |'(?P<single>[^']*)')
-    |(?:-F|--file)[ =]?-[^\n]*?<<-?\s*['"]?(?P<end>\w+)['"]?[^\n]*\n(?P<piped>.*?)\n\s*(?P=end)\b""",
-    re.VERBOSE | re.DOTALL,
-)
+_MESSAGE = regex("exchange_analysis.message")
 _MESSAGE_GROUPS = ("here", "quoted", "double", "single", "piped")
 """Named groups of the pattern `_MESSAGE` that can contain the commit message, one for each way of quoting it."""
 _FOOTER = re.compile(r"^(?:co-authored-by|signed-off-by|generated with|🤖|claude-session|entire-)", re.IGNORECASE)
@@ -43,32 +35,14 @@ MINOR = re.compile(
     rf"{_CHORES}|docs?{_SCOPE}|(?:fix|apply)\s(?:lint|format)|format|merge\b|record\b|bump\b", re.IGNORECASE
 )
 """Pattern for the beginning of a commit subject about tests, chores, documents, formatting or merges."""
-_REFUSED = re.compile(
-    r"^(?:FAILED|fatal:|error:)|\bhusky - .{0,60}(?:failed|exited)|nothing (?:added )?to commit|no changes added to",
-    re.MULTILINE,
-)
-_CLAIMED = re.compile(
-    r"^(?:\w+[.!:] )?Committed\b|\bcommit\b.{0,30}\b(?:succe\w+|went through|created|landed)",
-    re.IGNORECASE | re.MULTILINE,
-)
+_REFUSED = regex("exchange_analysis.refused")
+_CLAIMED = regex("exchange_analysis.claimed")
 _INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
-_CHECK = re.compile(
-    r"""(?!(?:ls|cat|cd|grep|rg|find|rm|echo|git|sed|head|tail|cp|mv|mkdir|curl|gh)\b)
-    .*?(?<![\w./-])(?:tests?|pytest|jest|vitest|lint|eslint|biome|ruff|mypy|pyright|tsc|typecheck|check|clippy|build|make
-    |gradle|mvn|cargo|go\ vet|phpunit|rspec|xcodebuild|golangci-lint)(?![\w./-])""",
-    re.VERBOSE,
-)
+_CHECK = regex("exchange_analysis.check")
 _SHELLS = {"Bash", "bash", "exec_command", "local_shell", "shell", "shell_command"}
 """Names of tools that run a shell command."""
 _LEAD = re.compile(r"(?:cd \S+ && |rtk |time |sudo |env |npx |[A-Z_]+=\S+ )+")
-_CHANGING = re.compile(
-    r"""(?:^|[;&|(]\s*|\bdo\s)(?:sudo\s)?(?:
-    (?:sed\s+-i|perl\s+-\w*i|cp|mv|touch|patch|git\s+(?:rm|mv|apply|cherry-pick|revert|restore)|npm\s+(?:i|install|uninstall
-    |version)|(?:bun|pnpm|yarn|uv|cargo|go)\s+(?:add|remove|get)|pip\s+install)\s(?![^\n;&|]*/tmp/)
-    |cat\s*>>?\s*(?!/tmp/)|tee\s+(?!/tmp/))
-    |\.write_text\(|open\([^)\n]*,\s*['"]w""",
-    re.MULTILINE | re.VERBOSE,
-)
+_CHANGING = regex("exchange_analysis.changing")
 """Pattern for shell commands that change files."""
 _RETRACTION = phrases("exchange_analysis.retraction")
 """Pattern for the beginning of a reply that withdraws the reply before it."""
@@ -365,11 +339,7 @@ def narrative(parts: Iterable[str]) -> str:
 
 _EXTERNAL_TOOL: Final = re.compile(r"web|fetch(?!_rules)|brows|url|http|mcp|__|github|code_?search", re.IGNORECASE)
 """Pattern for names of tools whose output comes from outside this machine. Agents and MCP servers use such names."""
-_EXTERNAL_COMMAND: Final = re.compile(
-    r"""(?<![\w./-])(?:(?:curl|wget)\s(?![^\n|;&]*(?:localhost|127\.0\.0\.1|\[::1\]))
-    |gh\s+(?:(?:issue|pr)\s+(?:view|list|diff)|api|search)\b)""",
-    re.VERBOSE,
-)
+_EXTERNAL_COMMAND: Final = regex("exchange_analysis.external_command")
 """Pattern for shell commands that fetch text from outside this machine."""
 _QUOTE_IGNORED: Final = re.compile(r"[\s*_`~#>|\\\"'“”„«»‘’]")
 """Pattern for characters that are ignored in a comparison of quotes: white space, Markdown and quotation marks."""

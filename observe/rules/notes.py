@@ -1,8 +1,7 @@
-"""Notes of agents for later sessions, handoff notes, and observations that a later one replaces.
+"""Handoff notes, and observations that a later one replaces.
 
 - A handoff note describes the state of the model's own session. Sources are compaction summaries, recaps, and the
   sections of a final answer such as "Next steps" or "Not done".
-- Notes for later sessions are an agent's memory files, and edits of its instructions.
 - An earlier observation is replaced if the next prompt corrects it, or if its commit is reverted.
 """
 
@@ -15,11 +14,10 @@ from msgspec import Struct
 
 from ...core.conversation import Exchange, Kind, Turn
 from ...core.observation import CardPart, Evidence, Observation, ObservationType
-from ...core.text import headline, strip_markdown, truncate
-from .classification import TouchedFiles, file_name, relative_path
-from .exchange_analysis import accepted_commits, observed_at
-from .salience import RULE, is_status, phrases
-from .statements import Statement, quote_of, statements, with_valid_quotes
+from ...core.text import headline
+from .exchange_analysis import accepted_commits
+from .salience import is_status, phrases, regex
+from .statements import Statement, statements, with_valid_quotes
 
 TEXT_MAX = 240
 """Maximum characters of a note. A longer text usually describes several items."""
@@ -62,26 +60,14 @@ class HandoffNote(Struct, frozen=True):
 _HEADED = (NoteLabel.ASKED, NoteLabel.NEXT, NoteLabel.OPEN, NoteLabel.DECIDED, NoteLabel.OUTCOME)
 """Labels that the heading of a section can give to its notes."""
 _LABELLED = {label: phrases(f"handoff_notes.{label.name.lower()}") for label in _HEADED}
-_HEADING = re.compile(
-    r"""\s{0,3}(?:
-    \#{1,4}\s+(?:\d{1,2}[.)]\s+)?\**(?P<marked>[^*\n]{2,70}?)[*:\s]*$
-    |(?:\d{1,2}[.)]\s+)?\*\*(?P<bold>[^*\n]{2,60}?):?\*\*(?P<after>.*)$
-    |\d{1,2}[.)]\s+(?P<numbered>[^\W\d_][^:.\n]{2,60}):\s*$
-    |(?P<plain>[^\W\d_][^:.\n]{2,40}):\s*$
-    )""",
-    re.VERBOSE,
-)
-_NUMBERED = re.compile(
-    r"^(?:\#{1,4}\s+)?\d{1,2}[.)]\s+\**(?P<numbered>[^\W\d_][^:.*\n]{2,60})(?::\**|\**:)(?P<after>.*)$", re.MULTILINE
-)
+_HEADING = regex("notes.heading")
+_NUMBERED = regex("notes.numbered")
 _NUMBERED_MIN = 3
 _BEGIN = re.compile(r"^\s*(?:<summary>|Summary:)", re.MULTILINE)
 _END = re.compile(r"^\s*(?:</summary>|If you need specific details from before compaction)", re.MULTILINE)
 _NEXT_ACTION = re.compile(r"next (?:action|step|up)s?\s*(?:is|:|—|-)\s*", re.IGNORECASE)
 _NOTHING = phrases("handoff_notes.nothing")
-_FINISHED = re.compile(
-    r"^>|\b(?:completed?|answered|resolved)\b[.)*\s]*$|\bCOMPLETED\b|\bDONE\b|[✅✓☑]|\[x\]|~~", re.IGNORECASE
-)
+_FINISHED = regex("notes.finished")
 _UNINFORMATIVE = phrases("handoff_notes.uninformative")
 
 
@@ -246,68 +232,3 @@ def _changed_files(observation: Observation) -> bool:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word[:5].lower() for word in _WORD.findall(text))
-
-
-NOTE_PREFIX = "Note of the agent in "
-"""Beginning of the subtitle of every observation of a note."""
-_INSTRUCTIONS = re.compile(r"(?:CLAUDE|AGENTS|GEMINI|COPILOT|copilot-instructions)(?:\.local)?\.md")
-_MEMORY = re.compile(r"(?:^|/)(?:memory|memories)/[^/]+\.md$|(?:^|/)MEMORY\.md$")
-_DESCRIPTION = re.compile(r"^description:\s*(.+)$", re.MULTILINE)
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_ADDED = re.compile(r"^\+ ?(.*)$", re.MULTILINE)
-"""Pattern for a line that an edit or a patch adds."""
-_LINE = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*(?P<text>[^#\s|`>-].{20,})$", re.MULTILINE)
-_LINES_MAX, _LINE_MAX = 8, 240
-
-
-def is_note(path: str) -> bool:
-    """Return whether a file holds notes of an agent for later sessions."""
-    return _MEMORY.search(path.replace("\\", "/")) is not None or _INSTRUCTIONS.fullmatch(file_name(path)) is not None
-
-
-def extract_notes(exchange: Exchange, files: TouchedFiles) -> Iterator[Observation]:
-    """Yield an observation for each note that the agent wrote, with the lines that it added.
-
-    The title is the note's description, or else its first line. The index of a memory folder repeats other notes, so
-    it counts only if the exchange wrote no other note.
-    """
-    notes = [path for path in files.modified if is_note(path)]
-    kept = [path for path in notes if file_name(path) != "MEMORY.md"] or notes
-    calls = {turn.call: turn for turn in exchange.active_turns if turn.kind is Kind.CALL and turn.call}
-    for path in kept:
-        results = [
-            turn
-            for turn in exchange.active_turns
-            if any(relative_path(each, ()).endswith(path) for each in turn.writes)
-        ]
-        for call in (calls[turn.call] for turn in results if turn.call in calls and not turn.failed):
-            if note := _agent_note(exchange, path, call):
-                yield note
-
-
-def _agent_note(exchange: Exchange, path: str, call: Turn) -> Observation | None:
-    """Return what a call added to a note. Of instructions, only added rules count, because they also describe code."""
-    body = call.text.partition("\n")[2]
-    is_edit = _ADDED.search(body) is not None
-    text = "\n".join(_ADDED.findall(body)) if is_edit else body
-    described = _DESCRIPTION.search(text)
-    lines = [found["text"].strip() for found in _LINE.finditer(_FRONT_MATTER.sub("", text))]
-    rules = lines[:_LINES_MAX]
-    if _MEMORY.search(path) is None:
-        rules = [line for line in lines if RULE.search(line)][:_LINES_MAX] if is_edit else []
-    title = (
-        headline(described[1].strip("\"'"))
-        if described
-        else next((short for rule in rules if (short := headline(rule))), "")
-    )
-    if not title or not rules:
-        return None
-    return Observation(
-        type=ObservationType.PATTERN,
-        title=title,
-        subtitle=f"{NOTE_PREFIX}{file_name(path)}",
-        facts=tuple(truncate(strip_markdown(rule), _LINE_MAX) for rule in rules),
-        files_modified=(path,),
-        evidence=tuple(Evidence(call.line, call.line, quote_of(rule)) for rule in rules),
-        at=observed_at(exchange),
-    )

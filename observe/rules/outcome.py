@@ -29,10 +29,10 @@ from .exchange_analysis import (
     observed_at,
     select,
 )
-from .prompt_parts import stands_alone
 from .salience import CAUSE, CHANGED, FINDING, RULE, salience
 from .statements import Statement, is_diagnosis, is_filler, is_guess, quote_of
 from .titles import answer_title, best_answer, best_result, bottom_line, is_aside
+from .user_request import stands_alone
 
 _WORD = re.compile(r"\w{4,}")
 _STEM = 5

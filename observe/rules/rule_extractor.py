@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from ...archiver.lines import one_line
 from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from ...core.text import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .. import rules
+from .agent_notes import extract_notes
 from .classification import TouchedFiles, TypeSignals, classify, concepts, touched_files
 from .exchange_analysis import (
     TELLING,
@@ -30,13 +32,13 @@ from .exchange_analysis import (
     select,
     verify,
 )
-from .notes import HandoffNote, NoteLabel, answer_notes, extract_notes, notes_of
+from .notes import HandoffNote, NoteLabel, answer_notes, notes_of
 from .outcome import asked, extract_outcome, remarks_of, subtitle
-from .prompt_parts import is_routine, is_specific, trim_to_budget
-from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_noise, is_status, phrases, salience
+from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_intention, is_noise, is_status, phrases, regex, salience
 from .shell_commands import ShellRun, extract_repairs, shell_runs
-from .statements import Statement, is_filler, is_guess, quote_of, statements
+from .statements import Statement, headings, is_filler, is_guess, quote_of, statements
 from .titles import REVIEW, answer_title, best_answer, is_aside
+from .user_request import is_routine, is_specific, trim_to_budget
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 _PROCEDURAL = phrases("decisions.procedural")
@@ -47,9 +49,7 @@ _POINTER = phrases("decisions.pointer")
 """Pattern for answers that point to something outside the answer."""
 _FOR_NOW = phrases("decisions.for_now")
 _LASTING = phrases("decisions.lasting")
-_POINTS = re.compile(
-    r"\b(?:this|that|these|those|there|the (?:[\w-]+ ){0,2}ones?)\b|\bones?(?=\W*$|[.,;])", re.IGNORECASE
-)
+_POINTS = regex("rule_extractor.points")
 _PRONOUN = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
 """Patterns for words whose meaning only the conversation gives, always or often."""
 _PREFERENCE = phrases("decisions.preference")
@@ -142,8 +142,9 @@ _LEFT = phrases("open_items.left")
 _NEXT = phrases("open_items.next")
 _OTHERS = phrases("open_items.others")
 """Pattern for words that indicate that a sentence is not about open work of this session."""
-_LENGTHS = range(20, 241)
+_LENGTHS = range(15, 241)
 _COMMAND_MAX = 60
+_REQUEST_MAX = 120
 _FAILED_END = re.compile(r"The last (check|command), .+, failed\Z")
 _TEXT = {Kind.PROSE, Kind.RECAP, Kind.COMPACTION}
 
@@ -174,7 +175,7 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
             concluded = concluded or (turn.is_reply and _concludes(turn))
             for label in {note.label for note in notes} - found.keys():
                 found[label] = [note for note in notes if note.label is label]
-    found.setdefault(NoteLabel.OPEN, [])[:0] = _states(closing)
+    found.setdefault(NoteLabel.OPEN, [])[:0] = _signs(closing)
     return list({note.text: note for notes in found.values() for note in notes}.values())
 
 
@@ -192,20 +193,27 @@ def _concludes(turn: Turn) -> bool:
 
 
 def _left(turn: Turn) -> Iterator[HandoffNote]:
-    """Yield a note for each sentence of a reply about unfinished work or next steps."""
+    """Yield a note for each sentence of a reply about unfinished work or next steps, also above a list."""
+    for heading in headings(turn):
+        is_introduction = heading.raw.rstrip("*").endswith(":") and len(heading.raw) in _LENGTHS
+        if is_introduction and _LEFT.search(heading.raw) and not _OTHERS.search(heading.raw):
+            yield _open(strip_markdown(heading.raw).rstrip(":"), turn.line, quote_of(heading.raw))
+    above: Statement | None = None
     for stated in statements(turn):
+        before, above = above, stated
         if len(stated.text) not in _LENGTHS or stated.text.endswith("?") or _OTHERS.search(stated.text):
             continue
         if announced := _NEXT.match(stated.text):
             yield _note(NoteLabel.NEXT, stated.text[announced.end() :].lstrip(" :—-"), stated)
         elif _LEFT.search(stated.text):
-            yield _note(NoteLabel.OPEN, stated.text, stated)
+            yield _note(NoteLabel.OPEN, _with_subject(stated, before), stated)
 
 
-def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
+def _signs(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
     """Yield unfinished to-do items, and other signs of unfinished work in the last exchange.
 
-    Signs are an unanswered question, a rejected plan, a failed check or command, and an interruption.
+    Signs are an unanswered question, a rejected plan, a failed check or command, an interruption, and a last reply
+    that only announces what follows. A commit, or a reply that reports results, comes later and so outweighs them.
     """
     lists = [turn for each in closing for turn in each.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
     yield from _unfinished(lists[-1]) if lists else ()
@@ -215,18 +223,24 @@ def _states(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
     if analysis.plan and analysis.plan.title and not analysis.plan.approved:
         text = f"The plan “{analysis.plan.title}” was proposed, and not carried out in this session"
         yield _open(text, analysis.plan.line, analysis.plan.title)
-    elif analysis.interrupted and title:
+    elif analysis.interrupted and title and not analysis.accepted_commits:
         yield _open(f"The user interrupted the work on “{title}”", analysis.request.line, analysis.request.quote)
     if analysis.left_failing:
         command = analysis.left_failing
         yield _open(f"The last check, {command}, failed", analysis.failures[-1].line, command)
-    elif (runs := list(shell_runs(last.active_turns))) and _is_failure(runs[-1]):
+    elif (runs := list(shell_runs(last.active_turns))) and _is_failure(runs[-1]) and not _is_concluded(last, runs[-1]):
         command = runs[-1].segments[-1].text
         if len(command) > _COMMAND_MAX:
             command = f"{command[:_COMMAND_MAX].rsplit(' ', 1)[0]} …"
         yield _open(f"The last command, {command}, failed", runs[-1].line, runs[-1].quote)
-    if replies := [turn for turn in last.turns if turn.is_reply]:
-        yield from _question(replies[-1])
+    replies = [turn for turn in last.active_turns if turn.is_reply]
+    if not replies:
+        return
+    yield from _question(replies[-1])
+    prompt = next((turn for turn in last.turns if turn.kind is Kind.PROMPT), None)
+    stopped = _announces(replies[-1]) and not (analysis.interrupted or analysis.accepted_commits)
+    if prompt and stopped and (request := one_line(prompt.text, _REQUEST_MAX)):
+        yield _open(f"The session ended during the work on “{request}”", prompt.line, quote_of(prompt.text.strip()))
 
 
 def failed_end(notes: Sequence[HandoffNote]) -> str:
@@ -239,11 +253,35 @@ def _is_failure(run: ShellRun) -> bool:
     return run.failed and not all(segment.is_reader for segment in run.segments)
 
 
+def _is_concluded(exchange: Exchange, run: ShellRun) -> bool:
+    """Return whether a reply after a run reports results, so that the run was not the end of the work."""
+    return any(turn.is_reply and turn.line > run.line and _concludes(turn) for turn in exchange.active_turns)
+
+
+def _announces(reply: Turn) -> bool:
+    """Return whether a reply ends with what the agent is about to do."""
+    text = strip_markdown(reply.text.strip().rsplit("\n", 1)[-1])
+    last = next((text[start:end] for start, end in reversed([*sentences(text)])), "")
+    return is_intention(last) and not (last.endswith("?") or "let me know" in last.lower())
+
+
 def _question(reply: Turn) -> Iterator[HandoffNote]:
-    """Yield the question to the user with which a reply ends."""
-    last = next(iter([*statements(reply)][-1:]), None)
-    if last and last.text.endswith("?") and len(last.text) in _LENGTHS and is_specific(last.text):
-        yield _note(NoteLabel.OPEN, f"Question to the user: {strip_markdown(last.raw)}", last)
+    """Yield the question to the user with which a reply ends, with the sentence before it if it names no subject."""
+    *others, last = [None, *statements(reply)]
+    if last and last.text.endswith("?") and len(last.text) in _LENGTHS:
+        text = strip_markdown(last.raw) if _PROCEDURAL.search(last.text) else _with_subject(last, others[-1], words=3)
+        if is_specific(text):
+            yield _note(NoteLabel.OPEN, f"Question to the user: {text}", last)
+
+
+def _with_subject(stated: Statement, above: Statement | None, words: int = 2) -> str:
+    """Return the last of the joined sentences, followed by those before it if it names no subject."""
+    text = strip_markdown(stated.raw)
+    start, end = [*sentences(text)][-1]
+    if is_specific(text[start:end], words):
+        return text[start:end]
+    before = text[:start].strip() or (strip_markdown(above.raw) if above else "")
+    return f"{text[start:end]} {before}".strip()
 
 
 def _unfinished(turn: Turn) -> Iterator[HandoffNote]:

@@ -1,18 +1,21 @@
 """Salience of a statement: how likely it is to be worth remembering.
 
 Patterns detect intention, status, finding, cause, change, rule and choice. The lists of phrases are in
-`phrases.json`. Each list has a name, `<module>.<constant>`, and a form. A phrase is a regular expression that ignores
-case:
+`phrases.json`, and sets and tables of words in `words.json`. Each has a name, `<module>.<constant>`, and a list has a
+form. A phrase is a regular expression that ignores case:
 
 - `anywhere`: the phrase occurs as whole words.
 - `at_start`: the text begins with the phrase.
 - `whole_text`: the text is the phrase, with optional closing punctuation.
+- `regex`, `verbose`: the lines are one regular expression with its own flags.
 """
 
 import re
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final
+
+import msgspec
 
 from ...core.runtime import read_data
 
@@ -51,16 +54,38 @@ def phrases(name: str) -> PhrasePattern:
     return PhrasePattern(name)
 
 
+def regex(name: str) -> re.Pattern[str]:
+    """Return the compiled regular expression with this name."""
+    [(form, lines)] = _lists()[name].items()
+    return re.compile(("\n" if form == "verbose" else "").join(lines))
+
+
+def word_set(name: str) -> frozenset[str]:
+    """Return the set of words with this name."""
+    return msgspec.convert(_tables()[name], frozenset[str])
+
+
+def text_table(name: str) -> dict[str, str]:
+    """Return the table with this name, of a text for each word."""
+    return msgspec.convert(_tables()[name], dict[str, str])
+
+
+def weight_table(name: str) -> dict[str, float]:
+    """Return the table with this name, of a weight for each property."""
+    return msgspec.convert(_tables()[name], dict[str, float])
+
+
 @cache
 def _lists() -> dict[str, dict[str, list[str]]]:
     return read_data(__file__, "phrases.json", dict[str, dict[str, list[str]]])
 
 
-_PREFACE = re.compile(
-    r"(?:(?:good|great|perfect|ok|okay|right|first|then|so|also|finally|alright|hmm|wait|actually|excellent|interesting"
-    r"|sure|yes|no|got it)\b[,.!:;—– -]*)+",
-    re.IGNORECASE,
-)
+@cache
+def _tables() -> dict[str, object]:
+    return read_data(__file__, "words.json", dict[str, object])
+
+
+_PREFACE = regex("salience.preface")
 _INTENTION = phrases("salience.intention")
 _PROMISE = phrases("salience.promise")
 _CHATTER = phrases("salience.chatter")
@@ -98,8 +123,16 @@ def is_noise(text: str) -> bool:
     unfinished = text.endswith((":", "?", "…")) and not text.endswith(CUT)
     if len(text) < 12 or unfinished or len(_BARE.sub("", text)) < 8 or _MARKER.match(text):
         return True
-    bare = _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
-    return any(pattern.search(form) for pattern in (_INTENTION, _CHATTER, _PROMISE) for form in (text, bare))
+    return is_intention(text) or any(_CHATTER.search(form) for form in (text, _bare(text)))
+
+
+def is_intention(text: str) -> bool:
+    """Return whether a sentence announces or promises an action."""
+    return any(pattern.search(form) for pattern in (_INTENTION, _PROMISE) for form in (text, _bare(text)))
+
+
+def _bare(text: str) -> str:
+    return _PREFACE.sub("", text, count=1) if _PREFACE.match(text) else text
 
 
 def is_status(text: str) -> bool:

@@ -17,11 +17,11 @@ from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
 from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling, verify
 from .notes import HandoffNote, NoteLabel, notes_of
 from .outcome import remarks_of
-from .prompt_parts import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
 from .rule_extractor import closing_notes, failed_end
 from .salience import CHANGED, salience
 from .statements import Statement, is_filler, is_guess, is_pitfall, names_cause
 from .titles import is_aside
+from .user_request import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
 
 _OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 3, 2
 """Maximum number of facts by label."""
@@ -30,6 +30,7 @@ _FACT_MAX = 180
 """Maximum characters of a fact, without its label and attribution."""
 _TELLING = 5
 """Minimum salience of a cause or a pitfall."""
+_ADDITIONS = {ObservationType.BUG_FIX, ObservationType.REFACTOR, ObservationType.TEST}
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
 """Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
@@ -179,10 +180,19 @@ def _proof(request: UserRequest) -> Evidence:
 
 
 def _outcomes(parts: Sequence[Observation], reported: Sequence[CardFact], asked: Sequence[CardFact]) -> list[CardFact]:
-    """Return the reported result, and then the largest changes of the session, sorted by time."""
-    changes = [_head(part, asked) for part in sorted(filter(_is_change, parts), key=_size, reverse=True)]
+    """Return the reported result or the largest change that lasted, and then further ones, sorted by time."""
+    made = [*filter(_is_change, parts)]
+    lasting = [part for place, part in enumerate(made) if not _is_overtaken(part, made[place + 1 :])]
+    changes = [_head(part, asked) for part in sorted(lasting, key=_size, reverse=True)]
     largest = _distinct([*reported[:1], *filter(None, changes)])[:_OUTCOMES]
-    return [*largest[: len(reported[:1])], *sorted(largest[len(reported[:1]) :], key=_line)]
+    return [*largest[:1], *sorted(largest[1:], key=_line)]
+
+
+def _is_overtaken(part: Observation, later: Sequence[Observation]) -> bool:
+    """Return whether a later change rewrote all files of a change. A repair or a test of the change leaves it valid."""
+    files = {*part.files_modified}
+    rewrites = (other for other in later if other.type is part.type or other.type not in _ADDITIONS)
+    return bool(files) and any(files <= {*other.files_modified} and _size(part) <= _size(other) for other in rewrites)
 
 
 def _is_change(part: Observation) -> bool:

@@ -17,22 +17,9 @@ from ...core.conversation import Exchange, Kind, Session, Turn
 from ...core.observation import Evidence, Observation, ObservationType
 from .classification import concepts, relative_path
 from .exchange_analysis import observed_at
-from .salience import phrases
+from .salience import phrases, regex, text_table, word_set
 
-TASKS: Final = {
-    task: tuple(words.split())
-    for task, words in {
-        "test": "test tests pytest jest vitest rspec phpunit ctest tox nox",
-        "lint": "lint eslint biome oxlint ruff flake8 pylint clippy golangci-lint markdownlint-cli2 vet knip",
-        "format": "format fmt prettier gofmt black rustfmt",
-        "type check": "typecheck type-check check-types tsc tsgo mypy pyright",
-        "build": "build compile make xcodebuild",
-        "install": "install ci sync",
-        "run": "start dev serve run",
-        "release": "publish release deploy",
-        "check": "check",
-    }.items()
-}
+TASKS: Final = {task: tuple(named.split()) for task, named in text_table("shell_commands.tasks").items()}
 """Tasks of a project, such as `test` or `build`. The words of each task indicate it in a command."""
 
 _TASK_OF: Final = {word: task for task, words in TASKS.items() for word in words if word != "run"}
@@ -42,37 +29,22 @@ _MANY: Final = {
     "biome": {"format": "format"},
 }
 """Programs that serve several tasks. The word after the program determines the task."""
-SHELLS: Final = frozenset(
-    """bash exec_command local_shell powershell run_command run_shell_command run_terminal_cmd shell
-    shell_command""".split()
-)
+SHELLS: Final = word_set("shell_commands.shells")
 """Names of tools that run a shell command, in lower case."""
 _PURPOSE: Final = re.compile(r"  # [^\n]*\Z")
 """Pattern for the description that an agent appends to its command as a comment."""
-_MESSAGE: Final = re.compile(
-    r"""(?<=\s)(-a?m|--message|--body|--title)[ =](?:"\$\(cat\ <<.*?\n\s*\)"|"(?:[^"\\]|\\.)*"|'[^']*')""",
-    re.VERBOSE | re.DOTALL,
-)
-_PARTS: Final = re.compile(
-    r""""(?:[^"\\]|\\.)*"|'[^']*'|(?P<end>&&|\|\||[;\n])|(?P<pipe>\|)|\\.|[^"'&|;\n\\]+|.""", re.DOTALL
-)
+_MESSAGE: Final = regex("shell_commands.message")
+_PARTS: Final = regex("shell_commands.parts")
 _REDIRECTION: Final = re.compile(r"\s*(?:2>&1|[12&]?>{1,2}\s?/dev/null|<\s?/dev/null)")
 _PREFIX: Final = re.compile(r"\A(?:(?:[A-Z_][A-Z0-9_]*=\S*|sudo|time|command|exec|timeout \S+)\s+)+(?=\S)")
-_FILTERS: Final = frozenset(
-    "awk cat grep head less more out-string rg sed select-object select-string sort tail tee uniq wc".split()
-)
+_FILTERS: Final = word_set("shell_commands.filters")
 _PLAIN: Final = re.compile(r"[A-Za-z][\w:-]*")
 _PLAIN_MAX: Final = 4
 """Maximum number of leading words that identify a command without a task."""
 _FOLDER: Final = re.compile(r"""(?:cd|Set-Location|pushd) ("[^"]+"|'[^']+'|\S+)\Z""")
 _RUNNERS: Final = frozenset("cargo deno dotnet go swift".split())
 """Programs whose subcommand `run` starts the project itself, rather than one of its scripts."""
-_READERS: Final = frozenset(
-    """[ alias awk base64 cat cd clear cmp command cp curl cut date df diff du echo env exit export false fd
-    file find for get-childitem get-content grep head history hostname if jq kill less ls lsd lsof mkdir more mv
-    nl od open palaver pgrep pkill printf ps pwd read readlink rg rm sed set sleep sort source stat strings tail
-    test time touch tr tree true type ulimit uname uniq unset until wc wget which while whoami xargs xxd .""".split()
-)
+_READERS: Final = word_set("shell_commands.readers")
 """Programs that show or move files or wait. They are not commands of a project."""
 
 
@@ -250,37 +222,13 @@ _ERROR_MIN: Final = 10
 _CODE_MAX: Final = 45
 """Maximum characters of a command in a title."""
 
-_MISUSED: Final = re.compile(
-    r"""command\ not\ found|:\ not\ found$|is\ not\ recognized\ as
-    |un(?:recogni[sz]ed|known|expected|supported)\ (?:sub)?(?:command|arguments?|option|flag|switch|task|script)
-    |(?:illegal|invalid|no\ such)\ (?:sub)?(?:option|command|argument|flag)\b
-    |(?:received|got)\ unexpected\ arguments|if\ any\ flags\ in\ the\ group|mutually\ exclusive
-    |not\ allowed\ with\ argument
-    |script\ not\ found|missing\ script|no\ rule\ to\ make\ target|(?:no|unknown)\ (?:task|recipe|target)\b
-    |cannot\ find\ main\ module|does\ not\ contain\ main\ module|go\.mod\ file\ not\ found
-    |could\ not\ find\ `?Cargo\.toml|(?:no|could\ not\ read|couldn't\ find\ a)\ package\.json|not\ a\ git\ repository
-    |python[\d.]*:\ no\ module\ named|externally-managed-environment|has\ no\ upstream
-    |zsh:.{0,6}\ no\ matches\ found""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_MISUSED: Final = regex("shell_commands.misused")
 """Pattern for usage errors, such as `command not found`. A failed test or a linter finding does not match."""
-_MISPLACED: Final = re.compile(
-    r"""not\ a\ git\ repository|no\ makefile\ found|cannot\ find\ main\ module|does\ not\ contain\ main\ module
-    |go\.mod\ file\ not\ found|could\ not\ find\ `?Cargo\.toml
-    |(?:no|could\ not\ read|couldn't\ find\ a)\ package\.json""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_MISPLACED: Final = regex("shell_commands.misplaced")
 """Pattern for usage errors that report the wrong folder."""
-_STOPPED: Final = re.compile(
-    r"Sibling tool call errored|This command requires approval|The user doesn't want|\[Request interrupted"
-    r"|exec_command failed|Command (?:aborted|timed out)"
-)
+_STOPPED: Final = regex("shell_commands.stopped")
 """Pattern for the results of commands that the agent or the user stopped."""
-_ERROR: Final = re.compile(
-    r"(?!hint:).*(?:\b(?:errors?|fatal|failed|failure|rejected|issues? found|cannot|could not|not found|denied)\b"
-    r"|ERR!)",
-    re.IGNORECASE,
-)
+_ERROR: Final = regex("shell_commands.error")
 _STATUS: Final = re.compile(r"(?:Exit code|Command (?:exited|failed) with)\b.*")
 _FIXER: Final = re.compile(r"(?:^|[:\s])(?:fix|--fix|--write|--apply|-w|format|fmt)(?=\s|$)")
 _FILE_CHANGE: Final = re.compile(r"(?:rm|mv|cp|mkdir|touch|kill|pkill)\s")
@@ -293,11 +241,7 @@ _BYPASS: Final = re.compile(r"--(?:no-verify|help)\b|push .*(?:--force|-f)\b")
 _PATH: Final = re.compile(r"[\w.@~-]*/\S*|[\w@-]+\.\w{1,5}\b\S*")
 _PREPARATION: Final = phrases("command_repairs.preparation")
 """Pattern for commands that another command may depend on, such as `npm install` or `docker compose up`."""
-_RUN: Final = {
-    "test": "Run tests with", "lint": "Lint with", "format": "Format with", "type check": "Check types with",
-    "build": "Build with", "install": "Install with", "run": "Start with", "release": "Release with",
-    "check": "Run checks with",
-}  # fmt: skip
+_RUN: Final = text_table("shell_commands.run")
 
 
 class Repair(Struct, frozen=True):
@@ -581,12 +525,7 @@ _MODULE: Final = re.compile(r"(?:module|package|crate|gem|library|from|resolve)\
 """Pattern for the name of a library in a message, such as `No module named 'numpy.linalg'`."""
 _FRAME: Final = re.compile(r"(?:node_modules|site-packages|dist-packages|gems|vendor)[/\\](@?[\w-]+)")
 """Pattern for the name of a library in the path of a stack frame."""
-_VALUES: Final = re.compile(
-    r"""'[^'\n]*'|"[^"\n]*"|`[^`\n]*`|“[^”\n]*”|\([^()\n]*\)   # quotations and additions in brackets
-      | \S*[/\\]\S* | \b\w+\.\w+\b | \b0x[0-9a-f]+\b | \b[\w.-]*\d[\w.:-]*\b   # paths, files and numbers
-      | [^\w\s]+""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_VALUES: Final = regex("shell_commands.values")
 """Pattern for the parts of a message that differ between equal errors."""
 _WORDS_MIN: Final = 2
 """Minimum number of words of a message that identifies an error."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...archiver.lines import GAP
 from ...core.conversation import Speaker, Turn
 from ...core.text import sentences, strip_markdown, truncate
-from .salience import CHANGED, CUT, HOUSEKEEPING, NAMED, needs_context, phrases
+from .salience import CHANGED, CUT, HOUSEKEEPING, NAMED, needs_context, phrases, regex
 
 STATEMENT_MAX = 320
 QUOTE_MAX = 120
@@ -33,23 +33,10 @@ _RULE_LINE = re.compile(r"[\s|:=\-─━*_]*$")
 _DRAWING = re.compile(r"[│├└┌┐┘─━▲▼]|^\s{8,}\S")
 _CODE_FILE = re.compile(r"[\w.@-]+\.[A-Za-z]{1,5}\b")
 _INTRODUCTION_MIN = 24
-_LEADING_ON = re.compile(
-    r""",?\ (?:(?:that|which)\ \w+|as\ follows|like\ (?:this|so)|with\ the\ following(?:\ \w+)?|including
-    |(?:so\ )?when(?:\ \w+){0,4}|where)$|[.!]\ (?:this|that|it)\ \w+$""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_LEADING_ON = regex("statements.leading_on")
 """Pattern for words at the end of a line that introduce a list."""
-_GENERIC = re.compile(
-    r"""(?:two|three|four|five|several|a\ few|these|verified|proof|reasons?\b|from\ now|with\ |summary|overview|result
-    |change|new\ file|file|modified|what|here|backend|frontend|verification|key\ |main\ |all\ |done|the\ |implementation
-    |context|step|part\b|note|also|created|updated|type|test|ui\b|how|plan)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_SENTENCE = re.compile(
-    r"(?:now|this|that|these|those|some|you|we|i|when|if|compare|both|it|there|so|as|before|after|but|and|then|use|run"
-    r"|try|then|for example)\b|.*\b(?:is|are|was|were|will|can|should|includes?|needs?|include|launched|started)\b",
-    re.IGNORECASE,
-)
+_GENERIC = regex("statements.generic")
+_SENTENCE = regex("statements.sentence")
 """Pattern for sentences, to distinguish them from headings that only name a section."""
 
 
@@ -77,6 +64,8 @@ class Statement(Struct, frozen=True):
     """Nearest heading, label or parent list item above the statement."""
     topic: str = ""
     """Nearest heading, label or introduction above the list or the paragraph."""
+    outline: str = ""
+    """All headings, labels and introductions above the list or the paragraph."""
     section: int = 0
     """Number of headings, labels and introductions above the statement in its turn."""
 
@@ -99,6 +88,11 @@ class _Outline(Struct):
         self.leave(depth)
         self.labels.append((depth, label))
         self.sections += depth < 0
+
+    @property
+    def path(self) -> str:
+        """All headings, labels and introductions, without the items of lists."""
+        return " / ".join(label for depth, label in self.labels if depth < 0)
 
     @property
     def topic(self) -> str:
@@ -148,7 +142,9 @@ def statements(turn: Turn) -> Iterator[Statement]:
         elif not fenced and line.strip() and not _RULE_LINE.match(line):
             for statement in _from_line(turn, line, outline, header=_is_table_header(lines, number)):
                 heading = outline.labels[-1][1] if outline.labels else ""
-                yield replace(statement, heading=heading, topic=outline.topic, section=outline.sections)
+                yield replace(
+                    statement, heading=heading, topic=outline.topic, outline=outline.path, section=outline.sections
+                )
 
 
 def _without_cut_sentences(lines: list[str]) -> list[str]:

@@ -15,41 +15,27 @@ from msgspec import Struct
 from ...core.text import TITLE_MAX, code_spans, headline, is_open_ended, shorten, strip_markdown
 from .classification import RESULT_WORDS, VERDICT, is_beside, stated_headings, without_advice
 from .exchange_analysis import ExchangeAnalysis
-from .prompt_parts import is_specific
-from .salience import CAUSE, CHANGED, HOUSEKEEPING, NAMED, is_status, needs_context, phrases, salience
+from .salience import (
+    CAUSE,
+    CHANGED,
+    HOUSEKEEPING,
+    NAMED,
+    is_status,
+    needs_context,
+    phrases,
+    regex,
+    salience,
+    weight_table,
+    word_set,
+)
 from .statements import Statement
+from .user_request import is_specific
 
-_BOTTOM_LINE: Final = re.compile(
-    r"(?:the )?(?:actual |real )?(?:fix|root cause|cause|bug|problem|issue)\b(?:(?: is| was) (?:quite )?simple)?"
-    r"(?:\s*(?::|is|was)\s+(?:that\s+)?|\s+(?=\w+s\b))",
-    re.IGNORECASE,
-)
-_BY_ME: Final = re.compile(
-    r"(?:i|we)(?: have|['’]ve)?\s+(?:also |now |simply |just |successfully )*"
-    r"(?=\w+ed\b|made\b|rewrote\b|recommend\b|suggest\b)",
-    re.IGNORECASE,
-)
-_LEAD_IN: Final = re.compile(
-    r"""(?:regarding|as\ for|about)\b[^—–:]{3,70}(?:\s[—–-]\s|:\s)
-    |(?:exactly\ )?as\s[^—–,:]{3,40}\s(?:diagnosed|expected|predicted|suspected|described)(?:\s[—–-]\s|[,:]\s)
-    |as\ of\ \d[\d-]+,\s
-    |(?:reproduced|confirmed|verified)\ (?:at|on|in)\ [\w.-]+:\s
-    |(?:step|bug|fix|issue|finding|phase|change|option|part|lines?|\#)\ ?~?\d[\d–-]*(?:[:.]\s|\s[—–-]\s)
-    |(?:it['’]s|it\ is|the\ error\ is)\ clear(?:\ that\b|:)\s
-    |(?:for\ future\ reference|left\ alone(?:,\ deliberately)?|suggested\ (?:(?:commit\ )?message|fix)|worth\ noting
-    |reasoning|additional\ improvement|important|note|key\ (?:point|insight|finding))(?::|\ is\ that)\s
-    |(?:got\ it|done|fixed|correct|confirmed|implemented)\ [—–-]\s
-    |(?:short\ answer|in\ short|tl;?dr|summary|verdict|conclusion|bottom\ line)\s?[:,—–-]\s
-    |the\ important\ (?:distinction|thing|point)\ is\ that\s
-    |that['’]s\ the\ fix(?:,\ \w+(?:\ \w+)?)?:\s
-    |but\ (?=there)""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_BOTTOM_LINE: Final = regex("titles.bottom_line")
+_BY_ME: Final = regex("titles.by_me")
+_LEAD_IN: Final = regex("titles.lead_in")
 """Pattern for introductory words that say nothing about the result, such as `Worth noting: `."""
-_COMMITTED: Final = re.compile(
-    r",?\s(?:and\s)?(?:\(|(?:amended\sinto|committed\s(?:as|in)|pushed\sas|in|as)\s\(?(?:commit\s)?)[0-9a-f]{7,40}\)?"
-    r"(?:,?\s(?:and\s)?(?:all|the)\s(?:tests|suites|checks)\s(?:are\s)?(?:green|pass(?:ing)?))?\.?$"
-)
+_COMMITTED: Final = regex("titles.committed")
 """Pattern for the hash of a commit at the end of a sentence, and for the result of checks after it."""
 _IN_FILE: Final = re.compile(r"[\w@./-]+\.\w{1,5}(?: \([^()]{1,40}\))?\s*(?::|—|–|-)\s+")
 ASIDE: Final = phrases("title_candidates.aside")
@@ -126,13 +112,7 @@ _DEPENDENT: Final = phrases("titles.dependent")
 """Pattern for the beginning of a sentence that continues the previous one or describes circumstances."""
 _NO_SUBJECT: Final = phrases("titles.no_subject")
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
-GENERIC: Final = re.compile(
-    r"""\b(?:the|all)\s(?:\w+[ -]){0,2}(?:tasks?|changes|fix(?:es)?|requirements|feedback|findings
-    |learnings|plan|request)\b(?:\sare\b|\sin\b|$)
-    |\b(?:insights|learnings|improvements|code\sreview|review\s(?:comments|feedback|findings))$
-    |\bissues\sfrom\b|^checked\s(?:all|the)\b|^(?:updated?|add(?:ed)?)\s(?:the\s)?(?:docs?|documentation|tests?|todo)$""",
-    re.IGNORECASE | re.VERBOSE,
-)
+GENERIC: Final = regex("titles.generic")
 """Pattern for words of a title that names no specific result."""
 _REMARK: Final = phrases("titles.remark")
 """Pattern for the beginning of a remark that is not part of the result."""
@@ -143,18 +123,13 @@ _HASH: Final = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,40}\b")
 _INTENDED: Final = phrases("titles.intended")
 REVIEW: Final = phrases("titles.review")
 """Pattern for a request to review something."""
-_OVERVIEW: Final = re.compile(
-    r"\W*(?:overview|summary|scope|context|background|purpose|what (?:this|it|the|is|changed))", re.IGNORECASE
-)
+_OVERVIEW: Final = regex("titles.overview")
 """Pattern for headings above the description of reviewed code."""
 _DESCRIBES: Final = phrases("titles.describes")
 """Pattern for the beginning of a sentence that describes reviewed code."""
 _ACTIVITY: Final = phrases("titles.activity")
 """Pattern for the beginning of a sentence about the work that led to the result."""
-_HEDGED: Final = re.compile(
-    r"\b(?:likely|probably|maybe|perhaps|presumably|may|might|could|appears?|seems?|suspect|looks like)\b",
-    re.IGNORECASE,
-)
+_HEDGED: Final = regex("titles.hedged")
 _RESULT_HEADING: Final = re.compile(
     rf"""[\W\d]*(?:the\s)?(?:actual\s|real\s|short\s|key\s)?(?:{RESULT_WORDS}|fix|outcome|problem|issue|bug
     |decision|recommendation|bottom\ line|tl;?dr|diagnosis|finding|why
@@ -177,81 +152,17 @@ _LENGTH: Final = ((30, "short"), (60, "medium"))
 _DETAILED: Final = 125
 """Minimum characters of a detailed sentence, with its Markdown."""
 
-WEIGHTS: Final = {
-    "verdict": 0.60,
-    "recommendation": 0.50,
-    "heading of the answer": 0.40,
-    "reported as done": 0.40,
-    "on the request": 0.38,
-    "much on the request": 0.36,
-    "first of the answer": 0.30,
-    "result heading": 0.30,
-    "change": 0.22,
-    "yes or no": 0.20,
-    "detailed": 0.20,
-    "heading": 0.20,
-    "answer to a question": 0.19,
-    "two names": 0.18,
-    "cause": 0.17,
-    "long": 0.12,
-    "medium": -0.10,
-    "hedged": -0.20,
-    "later in the answer": -0.23,
-    "dependent": -0.24,
-    "activity": -0.30,
-    "cut in a quotation": -0.30,
-    "introduction": -0.30,
-    "aside": -0.36,
-    "unspecific": -0.37,
-    "listed": -0.46,
-    "no subject": -0.50,
-    "beside the results": -0.50,
-    "incomplete": -0.50,
-    "intention": -0.50,
-    "unchanged": -0.50,
-    "first person": -0.51,
-    "short": -0.56,
-    "generic": -0.80,
-    "description": -0.80,
-    "remark": -0.90,
-}
+WEIGHTS: Final = weight_table("titles.weights")
 """Weight of each property of a candidate. Fitted weights below 0.1 are omitted."""
 _RESULT_MIN, _ANSWER_MIN = 0.3, 0.4
 """Minimum score of the title of an outcome, and of a verdict."""
 _SHORT_MIN = 24
 """Minimum characters of the beginning of an answer that can be a title."""
-_UNCLEAR: Final = frozenset(
-    {
-        "dependent",
-        "no subject",
-        "first person",
-        "aside",
-        "activity",
-        "incomplete",
-        "intention",
-        "generic",
-        "remark",
-        "beside the results",
-        "cut in a quotation",
-        "unspecific",
-        "introduction",
-    }
-)
+_UNCLEAR: Final = word_set("titles.unclear")
 """Properties of a line that a reader who was not there does not understand, or that states no result."""
 _ADDRESSED: Final = frozenset({"first person", "aside", "activity"})
 """Properties of a line that may still state a change: `The footer now uses your colours`."""
-_ANSWERS: Final = frozenset(
-    {
-        "verdict",
-        "result heading",
-        "cause",
-        "recommendation",
-        "yes or no",
-        "on the request",
-        "two names",
-        "first of the answer",
-    }
-)
+_ANSWERS: Final = word_set("titles.answers")
 """Properties of a line that can answer a question."""
 
 

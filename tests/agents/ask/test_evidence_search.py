@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from palaver.agents.ask.best_answer import with_best_answer
 from palaver.agents.ask.evidence_search import MeteredArchive, find_evidence
 from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.core.home import Home
@@ -45,7 +46,8 @@ def documented(built: Home, tmp_path: Path) -> Iterator[ArchiveSearch]:
 
 def test_a_document_answers_if_no_conversation_does(documented: ArchiveSearch, renderer: Renderer) -> None:
     """A passage of an indexed document is returned if it answers the question."""
-    found = find_evidence(MeteredArchive(documented, renderer), "why heat the kiln slowly", Filters(), "")
+    question, metered = "why heat the kiln slowly", MeteredArchive(documented, renderer)
+    found = with_best_answer(metered, find_evidence(metered, question, Filters(), ""), question)
 
     assert found.details[0].kind == HitKind.DOCUMENT
     assert found.label is AnswerLabel.BEST

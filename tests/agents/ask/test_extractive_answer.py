@@ -205,7 +205,8 @@ def test_hostile_text_stays_quoted_data(hostile: ArchiveSearch, renderer: Render
     assert "![" not in page
     assert "\u202e" not in page
     assert "49" not in re.sub(r"\d+-\d+-\d+|[\w-]+\.jsonl", "", inside)
-    assert [row for row in inside.splitlines() if row.startswith("#")] == []
+    own = ("## Fixes", "## Other findings", "## Sources")
+    assert [row for row in inside.splitlines() if row.startswith("#") and row not in own] == []
 
 
 def test_quoted_citation_is_not_a_source(hostile: ArchiveSearch, renderer: Renderer) -> None:

@@ -1,30 +1,14 @@
 """Facts that are reversed later: the newest statement is the answer, and the older one is named as earlier."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TypeAlias
-
-import pytest
 from msgspec.structs import replace
 
-from palaver.agents.ask.extractive_answer import extractive_answer
 from palaver.agents.ask.relevance import newest_first
-from palaver.archiver.ingest.transcripts import in_paths
-from palaver.core.home import Home
 from palaver.core.observation import SUMMARY, ObservationType
 from palaver.core.query import Query
-from palaver.core.results import CitedAnswer
-from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
 from palaver.templates.json_output import results_json
 
-from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
-from .conftest import fixed_renderer
-
-Said: TypeAlias = tuple[str, str, int]
-"""Prompt, answer, and day of the month."""
-Archived: TypeAlias = Callable[[Sequence[Sequence[Said]]], Home]
-Ask: TypeAlias = Callable[[str, Sequence[Sequence[Said]]], CitedAnswer]
+from .conftest import Archived, Ask, Said, fixed_renderer
 
 QUESTION = "is the tide gauge connected to the harbour network"
 NO = ("Is the tide gauge connected to the harbour network", "Checked: the tide gauge is not on the harbour network.", 3)
@@ -48,41 +32,6 @@ REVERSED: tuple[tuple[str, Said, Said], ...] = (
         ("Make one", "The backup of the chart archive runs every night on the second disk.", 8),
     ),
 )
-
-
-@pytest.fixture
-def archived(tmp_path: Path) -> Archived:
-    """Return a function that archives sessions in a new home."""
-
-    def archive(sessions: Sequence[Sequence[Said]]) -> Home:
-        folder = tmp_path / f"projects{len(list(tmp_path.iterdir()))}" / "-home-demo-quay"
-        folder.mkdir(parents=True)
-        for number, said in enumerate(sessions, 1):
-            name = f"6c2d3bd4-93aa-4cf4-a8de-{number:012d}"
-            lines = [
-                {**line, "sessionId": name, "cwd": "/home/demo/quay", "timestamp": f"2026-04-{day:02d}T10:00:00.000Z"}
-                for at, (prompt, answer, day) in enumerate(said)
-                for line in (user(prompt), assistant(text(answer), id=f"m{at}"))
-            ]
-            rows = [{**line, "uuid": f"{number}-{at}"} for at, line in enumerate(lines)]
-            (folder / f"{name}.jsonl").write_bytes(jsonl(rows))
-        home = Home(folder / "palaver")
-        with Pipeline(home) as pipeline:
-            pipeline.run(in_paths([folder]))
-        return home
-
-    return archive
-
-
-@pytest.fixture
-def ask(archived: Archived) -> Ask:
-    """Return a function that archives sessions and answers a question."""
-
-    def asked(question: str, sessions: Sequence[Sequence[Said]]) -> CitedAnswer:
-        with ArchiveSearch(archived(sessions)) as archive:
-            return extractive_answer(archive, fixed_renderer(), question)
-
-    return asked
 
 
 def test_the_newest_statement_is_the_answer(ask: Ask) -> None:

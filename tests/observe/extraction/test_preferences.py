@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.store.observation_table import OPTED_OUT
-from palaver.core.conversation import Origin, Session, SessionKind
+from palaver.core.conversation import Kind, Origin, Session, SessionKind, Speaker, Turn
 from palaver.observe.extraction.preferences import Reason, decline, keep, preference_candidates
 from palaver.observe.memory import MemoryCore
 from palaver.observe.pipeline import observe_pending
-from palaver.observe.rules.notes import NOTE_PREFIX
 
 from ...search.fake_embedder import FakeEmbedder
-from ...search.history import History, Said, learned
+from ...search.history import History, Said
 
 RULE = "From now on use tabs in all templates of the shop."
 
@@ -144,23 +143,31 @@ def test_excluded_exchange_proposes_nothing(archive: History) -> None:
 
 
 def test_notes_of_agents_come_first(tmp_path: Path) -> None:
-    """A note that an agent wrote for later sessions is proposed before the user's sentences, with its own origin."""
+    """Rules that an agent noted for later sessions are proposed before the user's sentences, with kind and origin.
+
+    Only a rule in the user's own words is the user's.
+    """
     history = History(tmp_path)
-    history.say("one", Said(RULE))
-    history.learn(1, learned("Tests need Docker"))
-    note = replace(
-        learned("The user wants small commits", lines=(2, 2)),
-        subtitle=f"{NOTE_PREFIX}commits.md",
-        facts=("One change a commit, and the reason in the body.",),
-        origin=Origin.ASSISTANT,
-    )
-    history.learn(1, note)
+    note = f"## Rules\n\n- {RULE}\n- Never round a price before the total.\n\n## Gotchas\n\n- The cache drops cents.\n"
+    (key,) = history.say("one", Said(RULE, "Noted."))
+    exchange = history.store.exchanges.load([key])[key].exchange
+    call = Turn(2, Speaker.ASSISTANT, Kind.CALL, f"Write: /shop/AGENTS.md\n{note}", tool="Write", call="c")
+    result = Turn(2, Speaker.TOOL, Kind.RESULT, "", tool="Write", call="c", writes=("/shop/AGENTS.md",))
+    with history.store.transaction():
+        history.store.exchanges.replace(1, 1, 0, [replace(exchange, turns=(*exchange.turns, call, result))])
+    history.say("two", Said("From now on write the tests first."), project="one")
+    observe_pending(history.store, lambda _done, _total: None)
 
-    first, second = preference_candidates(history.store)
+    found = [
+        (each.memory.content, each.memory.type, each.memory.origin) for each in preference_candidates(history.store)
+    ]
 
-    text = "The user wants small commits: One change a commit, and the reason in the body."
-    assert (first.memory.content, first.memory.origin, first.reason) == (text, Origin.ASSISTANT, Reason.NOTED)
-    assert second.memory.content == RULE
+    assert found == [
+        (RULE, "convention", Origin.HUMAN),
+        ("Never round a price before the total.", "convention", Origin.ASSISTANT),
+        ("The cache drops cents.", "issue", Origin.ASSISTANT),
+        ("From now on write the tests first.", "preference", Origin.HUMAN),
+    ]
 
 
 def test_rule_is_proposed_if_the_agent_acknowledged_it(tmp_path: Path) -> None:

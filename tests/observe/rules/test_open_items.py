@@ -1,5 +1,6 @@
 """Open items come from the end of a session, with their quotes."""
 
+import pytest
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Speaker, Turn
@@ -103,3 +104,32 @@ def test_unfinished_states() -> None:
     assert left(pushed.ran("git push origin main", "main -> main")) == []
     assert left(Script().asked("Read it").ran("cat notes.md", "No such file", failed=True)) == []
     assert left(stopped) == ["The user interrupted the work on “Add a footer to the page”"]
+
+
+LEFT = {
+    "Added the footer to `page.py`. Ready to commit.": "Ready to commit. Added the footer to page.py.",
+    "The footer is in `page.py`.\n\nYou need to add these keys to it:\n- KEY": "You need to add these keys to it",
+    "The old footer files are still in `tmp/`. Want me to delete them?": (
+        "Question to the user: Want me to delete them? The old footer files are still in tmp/."
+    ),
+    "The footer is ready for a review whenever you like.": "The footer is ready for a review whenever you like.",
+    "Let me check the footer of the print view:": "The session ended during the work on “Add a footer”",
+}
+
+
+@pytest.mark.parametrize("reply", LEFT)
+def test_forms_of_open_work(reply: str) -> None:
+    """Work that waits for the user, and an announcement without a result, are open, with their subject."""
+    assert left(Script().asked("Add a footer").edited("page.py").said(reply)) == [LEFT[reply]]
+
+
+def test_later_results_close_open_work() -> None:
+    """A commit outweighs an interruption after it, and a reported result a command that failed before it."""
+    committed = (
+        Script().asked("Commit it").ran('git commit -m "Add a footer"').injected("[Request interrupted by user]")
+    )
+    reported = Script().asked("Review it").ran("gh pr view 4", "not found", failed=True)
+
+    assert left(committed.injected("[Request interrupted by user]")) == []
+    assert left(reported.said("`page.py` builds the footer twice, because `render` calls `footer()` again.")) == []
+    assert left(Script().asked("Explain it").said("It is in `page.py`. Let me know if you want more.")) == []

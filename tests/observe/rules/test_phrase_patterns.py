@@ -6,27 +6,30 @@ from pathlib import Path
 
 import orjson
 
-from palaver.observe.rules.salience import phrases
+from palaver.observe.rules.salience import phrases, regex, word_set
 
 FOLDER = files("palaver.observe.rules")
 LISTS = orjson.loads(FOLDER.joinpath("phrases.json").read_bytes())
+TABLES = orjson.loads(FOLDER.joinpath("words.json").read_bytes())
 
 
 def test_every_list_compiles() -> None:
     """Each list is a valid regular expression of a known form."""
-    for name in LISTS:
-        phrases(name).search("text")
+    for name, lines in LISTS.items():
+        (regex if {"regex", "verbose"} & {*lines} else phrases)(name).search("text")
+    assert all(word_set(name) for name, table in TABLES.items() if isinstance(table, list))
 
 
 def test_every_list_is_used() -> None:
-    """Each list is named in the module that its name begins with, and no module names another list."""
+    """Each list and each table is named in a module, and no module names another one."""
     observe = Path(str(FOLDER)).parent
     sources = {path.name: path.read_text(encoding="utf-8") for path in observe.rglob("*.py")}
-    written = {name for source in sources.values() for name in re.findall(r'phrases\("([^"]+)"\)', source)}
-    derived = [name for source in sources.values() for name in re.findall(r'phrases\(f"(\w+\.)', source)]
+    loaders = r"(?:phrases|regex|word_set|text_table|weight_table)"
+    written = {name for source in sources.values() for name in re.findall(rf'{loaders}\("([^"]+)"\)', source)}
+    derived = [name for source in sources.values() for name in re.findall(rf'{loaders}\(f"(\w+\.)', source)]
 
-    assert written <= set(LISTS)
-    assert [name for name in set(LISTS) - written if not name.startswith(tuple(derived))] == []
+    assert written <= {*LISTS, *TABLES}
+    assert [name for name in {*LISTS, *TABLES} - written if not name.startswith(tuple(derived))] == []
 
 
 def test_words_are_whole() -> None:

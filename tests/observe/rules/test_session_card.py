@@ -88,10 +88,23 @@ def test_result_of_a_request_is_not_repeated() -> None:
 
 
 def test_question_at_the_end_is_open() -> None:
-    """A question that nobody answered is an open item."""
+    """A question that nobody answered is an open item, and so is a short sentence, with the one before it."""
     said = facts(footer("Added a footer to `page.py`. Not pushed yet. Do you want a footer in the print view too?"))
 
-    assert said["Open"] == ["Question to the user: Do you want a footer in the print view too?"]
+    assert said["Open"] == [
+        "Question to the user: Do you want a footer in the print view too?",
+        "Not pushed yet. Added a footer to page.py.",
+    ]
+
+
+def test_rewritten_result_is_no_outcome() -> None:
+    """A change whose files a later change rewrote is not listed. A repair leaves it valid."""
+    first = search()
+    again = Script().asked("Add a dark search box to the menu").edited("menu.py").said("Added the dark search box.")
+    repaired = Script().asked("Fix the colour of the menu").edited("menu.py").said("Fixed the colour in `menu.py`.")
+
+    assert not any("Added a search box" in text for text in facts(first, again, footer())["Outcome"])
+    assert any("search box" in text for text in facts(first, repaired, footer())["Outcome"])
 
 
 def test_causes_and_pitfalls() -> None:

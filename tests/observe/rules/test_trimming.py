@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from palaver.core.observation import Evidence, Observation, ObservationType
-from palaver.observe.rules.prompt_parts import TOKENS_MAX, trim_to_budget
+from palaver.observe.rules.user_request import TOKENS_MAX, trim_to_budget
 
 
 def whole(facts: int, read: int, modified: int, length: int) -> Observation:

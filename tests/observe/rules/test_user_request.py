@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.observe.rules.prompt_parts import REQUEST_MAX, is_routine, read_request
+from palaver.observe.rules.user_request import REQUEST_MAX, is_routine, read_request
 
 from .exchange_script import Script
 

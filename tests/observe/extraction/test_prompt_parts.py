@@ -1,6 +1,6 @@
 """Each line of a prompt has the origin that its form and context show."""
 
-from palaver.observe.rules.prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
+from palaver.observe.extraction.prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
 
 from ...cases import for_each
 
