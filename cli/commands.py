@@ -52,6 +52,7 @@ SECTIONS: Final = {
         "usage": ("usage", "Show your agents' tokens and their list price."),
     },
     "Continue": {
+        "session": ("sessions", "Rename, tag and pin sessions."),
         "resume": ("resume", "Start the agent again in a session, even a deleted one."),
         "handoff": ("resume", "Write a brief with which another agent continues."),
         "share": ("share", "Write a session to a page, or notes to a vault."),
@@ -100,7 +101,7 @@ WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
     "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo", "migrate",
     "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "resume --undo",
-    "up", "watch",
+    "session pin", "session rename", "session tag", "up", "watch",
 })  # fmt: skip
 """Commands that read-only mode refuses before they start."""
 

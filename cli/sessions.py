@@ -1,22 +1,32 @@
-"""Session commands: `palaver sessions` and `palaver projects` list the archive, `palaver open` shows open items.
+"""Session commands: `palaver sessions` and `projects` list the archive, `session` labels and `open` shows open items.
 
 `palaver open` also shows the next steps of past sessions.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import click
 
 from ..archiver.deletion.deletions import explain_deletions
+from ..archiver.store.session_label_table import SessionLabel, SessionLabelTable
+from ..core.errors import InvalidInput
 from ..core.query import Filters, Query
 from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import projects_of
+from ..search.present.transcript_reader import SessionNames
 from ..templates.json_output import to_json, with_tokens
+from ..templates.quote import line
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_page, renderer
 from .project_option import archived_as, only_projects, places_of
 from .search import open_layers
+
+_TAG: Final = re.compile(r"[\w./-]{1,40}")
+_TITLE_MAX: Final = 200
+"""Maximum characters of a title."""
 
 
 @click.command()
@@ -88,3 +98,72 @@ def open(*, projects: Sequence[str], after: str | None, before: str | None, limi
         print_page(renderer().render("open_items", items=items))
     else:
         click.echo("No session has open items or next steps. To list sessions: palaver sessions")
+
+
+@click.group()
+def session() -> None:
+    """Rename, tag and pin sessions. Labels survive every new extraction."""
+
+
+@session.command()
+@click.argument("session", metavar="SESSION")
+@click.argument("title", default="", metavar="[TITLE]")
+@as_json
+def rename(*, session: str, title: str, as_json: bool) -> None:
+    """Give SESSION a title, or without TITLE its extracted title again."""
+    with _changing(session) as (labels, number):
+        labels.rename(number, " ".join(title.split())[:_TITLE_MAX])
+    _print_label(session, as_json=as_json)
+
+
+@session.command()
+@click.argument("session", metavar="SESSION")
+@click.argument("tags", nargs=-1, metavar="[TAG...]")
+@click.option("--remove", multiple=True, metavar="TAG", help="Remove this tag.")
+@as_json
+def tag(*, session: str, tags: Sequence[str], remove: Sequence[str], as_json: bool) -> None:
+    """Add tags to SESSION, or remove some. A tag is one word in lower case."""
+    with _changing(session) as (labels, number):
+        labels.tag(number, [*map(_tag_of, tags)], [*map(_tag_of, remove)])
+    _print_label(session, as_json=as_json)
+
+
+@session.command()
+@click.argument("session", metavar="SESSION")
+@click.option("--undo", is_flag=True, help="Unpin the session.")
+@as_json
+def pin(*, session: str, undo: bool, as_json: bool) -> None:
+    """Pin SESSION to the home page of `palaver view` and to `palaver sessions --pinned`."""
+    with _changing(session) as (labels, number):
+        labels.pin(number, pinned=not undo)
+    _print_label(session, as_json=as_json)
+
+
+@contextmanager
+def _changing(session: str) -> Generator[tuple[SessionLabelTable, int]]:
+    """Open a transaction for the labels of the session whose ID begins with `session`."""
+    with open_layers() as layers:
+        number = layers.session_number(session)
+        with layers.store.transaction():
+            yield layers.store.session_labels, number
+
+
+def _print_label(session: str, *, as_json: bool) -> None:
+    """Print the title and the labels that a session now has."""
+    with open_layers() as layers:
+        number = layers.session_number(session)
+        [(short_id, title)] = SessionNames(layers.store).of_all([number]).values()
+        label = layers.store.session_labels.of([number]).get(number, SessionLabel())
+    if as_json:
+        print_json({"id": short_id, "title": title, "pinned": label.pinned, "tags": [*label.tags]})
+        return
+    tags = f"tags: {', '.join(label.tags)}" if label.tags else ""
+    click.echo("; ".join(filter(None, (f"{short_id} {line(title)}", "pinned" if label.pinned else "", tags))))
+
+
+def _tag_of(text: str) -> str:
+    """Return a tag in lower case. Raises `InvalidInput` for a text that is no tag."""
+    name = text.strip().removeprefix("#").lower()
+    if not _TAG.fullmatch(name):
+        raise InvalidInput(f"Invalid tag: {text}", hint="Use up to 40 letters, digits and - _ . / without spaces.")
+    return name

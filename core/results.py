@@ -288,6 +288,7 @@ class SessionOutline(Struct, frozen=True):
         exchanges: Number of exchanges in the latest transcript of the session.
         facts: Facts of the session card, each with its label: `Outcome: ...`, `Open: ...`.
         resume: Shell command that resumes the session, or an empty string if its agent cannot resume it.
+        tags: Tags that the user gave to the session.
     """
 
     id: str
@@ -303,6 +304,8 @@ class SessionOutline(Struct, frozen=True):
     path: str
     facts: tuple[str, ...] = ()
     resume: str = ""
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
 
     @property
     def gist(self) -> list[str]:

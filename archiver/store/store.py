@@ -18,6 +18,7 @@ from .lease_table import BACKUP, InjectionTable, LeaseTable, StageTable, VisitTa
 from .ledger_table import LedgerTable, ModelQueue
 from .memory_table import MemoryEdgeTable, MemoryEventTable, MemoryTable, MnemonicTable
 from .observation_table import ConfirmationTable, ObservationTable, ReplacementTable
+from .session_label_table import SessionLabelTable
 from .session_list import SessionList
 from .session_table import ProjectTable, SessionTable, SummaryTable
 from .source_table import ContainerTable, SourceTable
@@ -42,6 +43,7 @@ class Store(Closing):
         self.sessions = SessionTable(database)
         self.session_list = SessionList(database)
         self.usage = UsageTable(database)
+        self.session_labels = SessionLabelTable(database)
         self.items = ItemTable(database)
         self.observations = ObservationTable(database)
         self.confirmations = ConfirmationTable(database)

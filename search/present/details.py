@@ -19,6 +19,7 @@ from ...archiver.copies.exporter import encodable
 from ...archiver.formats.resume_commands import resume_line
 from ...archiver.lines import heading_of, is_media_label, one_line, plan_in
 from ...archiver.reading.exchanges import read_written_lines
+from ...archiver.store.session_label_table import SessionLabel
 from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
 from ...core.conversation import Kind, Origin, SessionKind, Trust
@@ -79,8 +80,12 @@ class SessionNames:
         summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
         untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
         results = self._store.summaries.single_titles(untitled)
+        own = {number: label.title for number, label in self._store.session_labels.of(sessions).items()}
         return {
-            number: SessionName(short_ids[number], _title(session, summaries.get(number), results.get(number, "")))
+            number: SessionName(
+                short_ids[number],
+                own.get(number) or _title(session, summaries.get(number), results.get(number, "")),
+            )
             for number, session in sessions.items()
         }
 
@@ -537,6 +542,7 @@ class Sessions:
         if source is None or source.session is None:
             return None  # another process has just removed the session
         session, card = self._store.sessions.load(source.session), self._store.summaries.of_session(source.session)
+        label = self._store.session_labels.of([source.session]).get(source.session, SessionLabel())
         return SessionOutline(
             id=hit.id,
             title=hit.title,
@@ -551,6 +557,8 @@ class Sessions:
             path=hit.path,
             facts=card.observation.facts if card else (),
             resume=resume_line(session, hit.id, source.path, contained=source.is_contained),
+            tags=label.tags,
+            pinned=label.pinned,
         )
 
 

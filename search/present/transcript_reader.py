@@ -33,7 +33,7 @@ from .details import SessionNames
 from .subagents import Subagents
 
 if TYPE_CHECKING:
-    pass
+
 
 
 _LEAD = 100
