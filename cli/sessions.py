@@ -4,16 +4,20 @@
 """
 
 import re
-from collections.abc import Generator, Sequence
+import sys
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
+from msgspec.structs import replace
 
 from ..archiver.deletion.deletions import explain_deletions
 from ..archiver.store.session_label_table import SessionLabel, SessionLabelTable
+from ..core.conversation import show_day
 from ..core.errors import InvalidInput
-from ..core.query import Filters, Query
+from ..core.query import LIMIT_MAX, Filters, Query
+from ..core.results import SessionOutline
 from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import projects_of
 from ..search.present.transcript_reader import SessionNames
@@ -25,6 +29,16 @@ from .project_option import archived_as, only_projects, places_of
 from .search import open_layers
 
 _TAG: Final = re.compile(r"[\w./-]{1,40}")
+_PICKED_MAX: Final = 300
+"""Maximum number of sessions to choose from."""
+_ACTIONS: Final = {
+    "show": "Show what was done",
+    "read": "Read the conversation",
+    "view": "Open it in the browser",
+    "resume": "Start the agent again in it",
+    "handoff": "Write a brief for another agent",
+}
+"""Commands for a chosen session."""
 _TITLE_MAX: Final = 200
 """Maximum characters of a title."""
 
@@ -40,14 +54,20 @@ _TITLE_MAX: Final = 200
 @click.option(
     "--cursor", default="", metavar="CURSOR", help="Show the next page; CURSOR is printed at the end of a page."
 )
+@click.option("--pick", is_flag=True, help="Choose a session with the arrow keys or by typing, and what to do with it.")
 @as_json
-def sessions(*, as_json: bool, **options: Any) -> None:
+@click.pass_context
+def sessions(context: click.Context, *, pick: bool, as_json: bool, **options: Any) -> None:
     """List sessions, the latest first: short ID, date, project, title, agent, number of exchanges and branch.
 
     Filters can be repeated; a session must match one of the values. `palaver search WORDS --by session` lists the
     sessions that contain the words.
     """
     options["projects"] = [*map(archived_as, options["projects"])]
+    if pick:
+        if command := _picked(_choices(options)):
+            cast("click.Group", context.find_root().command).main(command, "palaver", standalone_mode=False)
+        return
     with open_layers() as layers:
         page = layers.sessions(Query.newest(by="session", **options))
         deleted = "" if page.sessions else explain_deletions(layers.store, options["projects"])
@@ -98,6 +118,42 @@ def open(*, projects: Sequence[str], after: str | None, before: str | None, limi
         print_page(renderer().render("open_items", items=items))
     else:
         click.echo("No session has open items or next steps. To list sessions: palaver sessions")
+
+
+def _choices(options: Mapping[str, Any]) -> list[SessionOutline]:
+    """Return the latest sessions that match the options of `palaver sessions`."""
+    query, choices = Query.newest(by="session", **{**options, "limit": LIMIT_MAX}), list[SessionOutline]()
+    with open_layers() as layers:
+        while len(choices) < _PICKED_MAX:
+            page = layers.sessions(query)
+            choices += page.sessions
+            if not page.cursor:
+                break
+            query = replace(query, cursor=page.cursor)
+    return choices
+
+
+def _picked(sessions: Sequence[SessionOutline]) -> list[str]:
+    """Let the user choose a session and an action. Return the words of the command, or an empty list after Ctrl-C.
+
+    Raises:
+        InvalidInput: There is no terminal, or no session.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidInput("--pick needs a terminal", hint="Leave out --pick to print the list.")
+    if not sessions:
+        raise InvalidInput("No session matches", hint="Remove a filter, or run `palaver projects`.")
+    from questionary import Choice, select
+
+    rows = [
+        Choice(f"{show_day(row.ended or row.started)}  {line(row.title)}  [{row.project}]", row.id) for row in sessions
+    ]
+    keys = "arrow keys, or type to filter; Ctrl-C to leave"
+    chosen = select("Session", rows, instruction=keys, use_search_filter=True, use_jk_keys=False).ask()
+    if chosen is None:
+        return []
+    action = select("Then", [Choice(about, command) for command, about in _ACTIONS.items()]).ask()
+    return [] if action is None else [action, chosen]
 
 
 @click.group()
