@@ -475,6 +475,8 @@ def _contains_records(value: object) -> bool:
 def is_media_label(line: str) -> bool:
     """Return whether a line is a label of a picture or a file, such as `[image/png, 12 KB]`."""
     return _MEDIA_LABEL.fullmatch(line.strip()) is not None
+
+
 _LEVEL: Final = 19
 _FRAME_HEADER: Final = struct.Struct("<II")
 _SKIPPABLE: Final = 0x184D2A50

@@ -20,7 +20,7 @@ from ..core.query import LIMIT_MAX, Filters, Query
 from ..core.results import SessionOutline
 from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import projects_of
-from ..search.present.transcript_reader import SessionNames
+from ..search.present.details import SessionNames
 from ..templates.json_output import to_json, with_tokens
 from ..templates.quote import line
 from .demo import refuse_demo_only
@@ -57,7 +57,7 @@ _TITLE_MAX: Final = 200
 @click.option("--pick", is_flag=True, help="Choose a session with the arrow keys or by typing, and what to do with it.")
 @as_json
 @click.pass_context
-def sessions(context: click.Context, *, pick: bool, as_json: bool, **options: Any) -> None:
+def sessions(context: click.Context, /, *, pick: bool, as_json: bool, **options: Any) -> None:
     """List sessions, the latest first: short ID, date, project, title, agent, number of exchanges and branch.
 
     Filters can be repeated; a session must match one of the values. `palaver search WORDS --by session` lists the

@@ -18,7 +18,7 @@ from ..core.reports import NanoDollars
 from ..core.runtime import Progress, silent
 from ..core.tokens import TokenCounts
 from ..core.usage_report import UsageFilter, UsageGroup, UsageReport, UsageRow
-from ..search.present.transcript_reader import SessionNames
+from ..search.present.details import SessionNames
 from ..search.query.tokenizer import check_agents, check_projects
 from .usage_reader import read_usage
 

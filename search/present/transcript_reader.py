@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,10 +30,6 @@ from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutside
 from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt
 from .details import SessionNames
 from .subagents import Subagents
-
-if TYPE_CHECKING:
-
-
 
 _LEAD = 100
 """Maximum number of lines before the first requested line that are parsed as its context."""

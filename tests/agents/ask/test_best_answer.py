@@ -2,7 +2,7 @@
 
 import pytest
 
-from palaver.agents.ask.question_plan import alternatives
+from palaver.agents.ask.relevance import alternatives
 from palaver.core.results import AnswerLabel
 
 from .conftest import Ask, Said
