@@ -8,7 +8,7 @@ the model.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -33,30 +33,11 @@ class Entity(StrEnum):
     VECTOR = "vector"
 
 
-class ChangeLog(Protocol):
+class ChangeLog:
     """Log of numbered entries. Each entry is written in the same transaction as its change.
 
     Numbers rise with every entry and are never reused. The last number that a reader has seen is its watermark.
     """
-
-    def log(self, entity: Entity, items: Iterable[int]) -> None:
-        """Append one entry for each item. The caller opens the transaction."""
-        ...
-
-    def last(self) -> int:
-        """Return the number of the newest entry, or 0 for an empty log."""
-        ...
-
-    def since(self, seq: int, entities: Iterable[Entity] = ...) -> list[int]:
-        """Return the keys of the items that changed after entry number `seq`, in ascending order.
-
-        Keys of deleted items are included.
-        """
-        ...
-
-
-class ChangeTable:
-    """Change log stored in the table `change`."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

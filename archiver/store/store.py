@@ -10,7 +10,7 @@ from ...core.home import Home
 from ...core.resources import Closing
 from . import backups as watermark
 from .backups import Backups, IdReservation, Integrity
-from .change_log import ChangeLog, ChangeTable, PublicationTable, VectorTable
+from .change_log import ChangeLog, PublicationTable, VectorTable
 from .database import REPAIR_HINT, Database, PathSeal
 from .document_table import DocumentFolderTable, DocumentTable, SymbolTable
 from .exchange_table import EditTable, ExchangeTable, FileStateTable, ItemTable
@@ -33,7 +33,7 @@ class Store(Closing):
 
     def __init__(self, database: Database) -> None:
         self._database, self._names = database, PathSeal(database)
-        self.changes: ChangeLog = ChangeTable(database)
+        self.changes = ChangeLog(database)
         self.sources = SourceTable(database)
         self.containers = ContainerTable(database)
         self.repetitions = RepetitionTable(database)
