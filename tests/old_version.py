@@ -25,7 +25,7 @@ def outdate(index: Path) -> None:
     current.write_text(f"{name} {hashlib.sha256(text).hexdigest()}")
 
 
-RENAMED = {
+RENAMED: dict[str, tuple[str, dict[str, str]]] = {
     "edited_file": ("edited", {}),
     "observation": ("observation", {"fingerprint": "mark", "tokens": "price"}),
     "token": ("token", {"bits": "signs"}),
@@ -76,7 +76,7 @@ def downgrade(path: Path) -> None:
         for table in database.tables(connection):
             name = new_names.get(table, table)
             renamed = {old: new for new, old in columns.get(name, {}).items()}
-            own = [column for (column,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            own = [str(column) for (column,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
             exist = {
                 column for (column,) in connection.execute("SELECT name FROM pragma_table_info(?, 'current')", (name,))
             }
@@ -96,9 +96,11 @@ def downgrade(path: Path) -> None:
     old.replace(path)
 
 
-def _old_rows(packed: Any) -> bytes:
+def _old_rows(*values: object) -> bytes:
+    [packed] = values
+    assert isinstance(packed, bytes)
     bundle: dict[str, list[dict[str, Any]]] = {}
-    for table, found in msgspec.msgpack.decode(packed).items():
+    for table, found in msgspec.msgpack.decode(packed, type=dict[str, list[dict[str, Any]]]).items():
         name, columns = RENAMED.get(table, (table, {}))
         bundle[name] = [{columns.get(column, column): value for column, value in row.items()} for row in found]
     return msgspec.msgpack.encode(bundle)

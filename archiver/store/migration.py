@@ -10,8 +10,8 @@ A killed process leaves the old database in use. The next call starts again.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,6 @@ from .database import (
     FIRST_VERSION,
     SCHEMA,
     Database,
-    Row,
     connect,
     database_files,
     has_rowid,
@@ -166,22 +165,19 @@ def convert(old: apsw.Connection, path: Path, fresh: Path, report: Reporter = si
     """
     _remove(fresh)
     fresh.touch(mode=0o600)
-    with translated_errors(path), _full_disk(path), closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as new:
-        new.reserve_bytes("main", CHECKSUM_BYTES)
-        new.execute(schema_sql(0, FIRST_VERSION))
-        new.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        old.create_scalar_function("renamed", _renamed, 1, deterministic=True)
+    with translated_errors(path), _full_disk(path):
+        old.create_scalar_function("renamed", _renamed, 1)
         old.execute("PRAGMA cache_spill=OFF").fetchall()  # No change is written to the file before the rollback.
         old.execute("BEGIN EXCLUSIVE")
         try:
             for step in old_steps()[int(old.execute("PRAGMA user_version").get) :]:
                 old.execute(step)
-            contents = _copy(old, new, report)
+            with closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)) as new:
+                _copy(old, new, report)
+            with closing(connect(str(fresh), apsw.SQLITE_OPEN_READONLY)) as new:
+                return _compare(old, new, report)
         finally:
             old.execute("ROLLBACK")
-    sync_path(fresh)
-    _compare(fresh, contents, report)
-    return {table.name: content.rows for table, content in contents.items()}
 
 
 def _remove(fresh: Path) -> None:
@@ -190,7 +186,7 @@ def _remove(fresh: Path) -> None:
 
 
 @contextmanager
-def _full_disk(path: Path) -> Iterator[None]:
+def _full_disk(path: Path) -> Generator[None]:
     """Report a full disk with the space that a conversion needs."""
     try:
         yield
@@ -200,91 +196,81 @@ def _full_disk(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: the disk is full", hint=hint) from error
 
 
-class _Content:
-    """Number and SHA-256 of the rows of a table, in order."""
-
-    def __init__(self) -> None:
-        self.rows, self._hash = 0, sha256()
-
-    def of(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield rows, and include them."""
-        for row in rows:
-            self.rows += 1
-            self._hash.update(msgspec.msgpack.encode(row))
-            yield row
-
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 of the rows."""
-        return self._hash.digest()
-
-
-class _Table:
-    """Table of the current schema, with the statements that copy and read it."""
-
-    def __init__(self, new: apsw.Connection, name: str) -> None:
-        rows = new.execute("SELECT name, pk FROM pragma_table_info(?)", (name,)).fetchall()
-        keys = sorted((int(pk), str(column)) for column, pk in rows if pk)
-        self.name, self.old_name = name, _TABLES.get(name, name)
-        self._columns = [str(column) for column, _ in rows]
-        self._order = ["rowid"] if has_rowid(new, name) else [column for _, column in keys]
-
-    @property
-    def insert(self) -> str:
-        """Statement that inserts a row."""
-        return f"INSERT INTO {self.name} ({', '.join(self._columns)}) VALUES ({placeholders(self._columns)})"
-
-    def select(self, *, old: bool = False) -> str:
-        """Return the query for all rows, in the order in which they are stored."""
-        expressions = _COLUMNS.get(self.name, {}) if old else {}
-        columns, order = (
-            ", ".join(expressions.get(column, column) for column in chosen) for chosen in (self._columns, self._order)
-        )
-        return f"SELECT {columns} FROM {self.old_name if old else self.name} ORDER BY {order}"
-
-
-def _copy(old: apsw.Connection, new: apsw.Connection, report: Reporter) -> dict[_Table, _Content]:
-    """Copy all rows in one transaction, and return the content of each table."""
-    contents = {_Table(new, name): _Content() for name in tables(new)}
+def _copy(old: apsw.Connection, new: apsw.Connection, report: Reporter) -> None:
+    """Create the tables of `schema.sql`, and copy all rows in one transaction."""
+    new.reserve_bytes("main", CHECKSUM_BYTES)
+    new.execute(schema_sql(0, FIRST_VERSION))
+    new.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
     new.execute("BEGIN")
-    for number, (table, content) in enumerate(contents.items()):
-        report("Copying", number, len(contents))
-        new.executemany(table.insert, content.of(old.execute(table.select(old=True))))
+    names = tables(new)
+    for number, table in enumerate(names):
+        report("Copying", number, len(names))
+        columns, old_rows, _ = _columns_and_queries(new, table)
+        insert = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders(columns)})"
+        new.executemany(insert, old.execute(old_rows))
     new.execute("DELETE FROM sqlite_sequence")
-    for table in contents:
-        rows = old.execute("SELECT ?, seq FROM sqlite_sequence WHERE name = ?", (table.name, table.old_name)).fetchall()
+    for table in names:
+        last = "SELECT ?, seq FROM sqlite_sequence WHERE name = ?"
+        rows = old.execute(last, (table, _TABLES.get(table, table))).fetchall()
         new.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", rows)
     new.execute("COMMIT")
-    return contents
 
 
-def _compare(fresh: Path, contents: dict[_Table, _Content], report: Reporter) -> None:
-    """Read the new database again, and compare it with the rows that were copied."""
-    with translated_errors(fresh), closing(connect(str(fresh), apsw.SQLITE_OPEN_READONLY)) as new:
-        for number, (table, copied) in enumerate(contents.items()):
-            report("Comparing", number, len(contents))
-            content = _Content()
-            for _ in content.of(new.execute(table.select())):
-                pass
-            if (content.rows, content.digest) != (copied.rows, copied.digest):
-                raise StoreCorrupt(f"{fresh}: {table.name} differs from the old database", hint="Check the disk.")
-        report("Comparing", len(contents), len(contents))
+def _compare(old: apsw.Connection, new: apsw.Connection, report: Reporter) -> dict[str, int]:
+    """Compare the rows of both databases, and return their number for each table. Raises `StoreCorrupt`."""
+    counts, names = dict[str, int](), tables(new)
+    for number, table in enumerate(names):
+        report("Comparing", number, len(names))
+        _, *queries = _columns_and_queries(new, table)
+        before, after = (_digest(*source) for source in zip((old, new), queries, strict=True))
+        if before != after:
+            raise StoreCorrupt(f"{table} of the new database differs from the old one", hint="Check the disk.")
+        counts[table] = after[0]
+    report("Comparing", len(names), len(names))
+    return counts
 
 
-def _renamed(packed: Any) -> bytes:
+def _columns_and_queries(new: apsw.Connection, table: str) -> tuple[list[str], str, str]:
+    """Return the columns of a table, and the queries for its rows in the old and in the new database.
+
+    Both return the rows in the order in which they are stored. The key of a table without row IDs is in its first
+    columns.
+    """
+    columns = new.execute("SELECT name, pk FROM pragma_table_info(?)", (table,)).fetchall()
+    names, keys = [str(name) for name, _ in columns], sum(bool(pk) for _, pk in columns)
+    order = "rowid" if has_rowid(new, table) else ", ".join(str(number + 1) for number in range(keys))
+    old_names = [_COLUMNS.get(table, {}).get(name, name) for name in names]
+    old_rows = f"SELECT {', '.join(old_names)} FROM {_TABLES.get(table, table)} ORDER BY {order}"
+    return names, old_rows, f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}"
+
+
+def _digest(connection: apsw.Connection, query: str) -> tuple[int, bytes]:
+    """Return the number of rows of a query, and their SHA-256."""
+    rows, hashed = 0, sha256()
+    for row in connection.execute(query):
+        rows += 1
+        hashed.update(msgspec.msgpack.encode(row))
+    return rows, hashed.digest()
+
+
+def _renamed(*values: object) -> bytes:
     """Return the packed rows of a deleted exchange with the current names of tables and columns."""
+    [packed] = values
+    assert isinstance(packed, bytes)
     current = {old: new for new, old in _TABLES.items()}
     bundle = dict[str, list[dict[str, Any]]]()
-    with suppress(msgspec.DecodeError):
-        for old, rows in msgspec.msgpack.decode(packed).items():
-            table = current.get(old, old)
-            columns = {column: name for name, column in _COLUMNS.get(table, {}).items()}
-            bundle[table] = [{columns.get(name, name): value for name, value in row.items()} for row in rows]
-            for row in bundle[table]:
-                if row.get("observed") == _OLD_OPTED_OUT:
-                    row["observed"] = OPTED_OUT
-        return msgspec.msgpack.encode(bundle)
-    return packed  # Damaged rows are kept as they are.
+    try:
+        decoded = msgspec.msgpack.decode(packed, type=dict[str, list[dict[str, Any]]])
+    except msgspec.DecodeError:
+        return packed  # Damaged rows are kept as they are.
+    for old, rows in decoded.items():
+        table = current.get(old, old)
+        columns = {column: name for name, column in _COLUMNS.get(table, {}).items()}
+        bundle[table] = [{columns.get(name, name): value for name, value in row.items()} for row in rows]
+        for row in bundle[table]:
+            if row.get("observed") == _OLD_OPTED_OUT:
+                row["observed"] = OPTED_OUT
+    return msgspec.msgpack.encode(bundle)
 
 
 def _replace(old: apsw.Connection, home: Home, fresh: Path) -> None:

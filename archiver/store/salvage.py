@@ -157,7 +157,8 @@ def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
         damaged = opened.enter_context(closing(apsw.Connection(":memory:") if lost else _open(home.database)))
         target = opened.enter_context(closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)))
         paths = [path for path in Backups(home).all() if path.stat().st_size]
-        version = next(filter(None, map(_version, (home.database, *paths))), latest_version())
+        versions = [version for version in map(_version, (home.database, *paths)) if version]
+        version = versions[0] if versions else latest_version()
         folder = Path(opened.enter_context(TemporaryDirectory(dir=home.backups)))
         backups = [_Backup(path, opened.enter_context(closing(_open_backup(path, version, folder)))) for path in paths]
         target.reserve_bytes("main", CHECKSUM_BYTES)

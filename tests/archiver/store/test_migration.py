@@ -192,7 +192,12 @@ def test_a_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch
     files = "WITH RECURSIVE n (i) AS (VALUES (1) UNION SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO problem"
     home = home_of(path, 40, f"{files} SELECT CAST('/' || i AS BLOB), printf('%.200c', 'x'), i FROM n")
     content, sql = rows(path), schema_sql(0)
-    monkeypatch.setattr("palaver.archiver.store.migration.schema_sql", lambda _: f"{sql} PRAGMA max_page_count = 130;")
+    limited = f"{sql} PRAGMA max_page_count = 130;"
+
+    def schema_of_a_small_disk(_version: int) -> str:
+        return limited
+
+    monkeypatch.setattr("palaver.archiver.store.migration.schema_sql", schema_of_a_small_disk)
     with pytest.raises(StoreError, match="the disk is full") as full:
         migrate(home)
 
@@ -208,13 +213,12 @@ def test_a_different_copy_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch
     home = home_of(path, LAST)
     real = migration._copy
 
-    def copy_wrongly(old: apsw.Connection, new: apsw.Connection, *rest: Any) -> Any:
-        contents = real(old, new, *rest)
+    def copy_wrongly(old: apsw.Connection, new: apsw.Connection, *others: Any) -> None:
+        real(old, new, *others)
         new.execute("UPDATE observation SET title = 'Tin it is'")
-        return contents
 
     monkeypatch.setattr(migration, "_copy", copy_wrongly)
-    with pytest.raises(StoreCorrupt, match="observation differs"):
+    with pytest.raises(StoreCorrupt, match="observation of the new database differs"):
         migrate(home)
 
     assert is_outdated(path)
