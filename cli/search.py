@@ -181,12 +181,12 @@ def search(
         return
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
-    wanted = _parse_query(list(query) if all_of else _query_text(query), options)
+    parsed = _parse_query(list(query) if all_of else _query_text(query), options)
     with open_layers() as layers:
         page = None if as_json else renderer(budget)
-        if not anywhere and wanted.prefers_project:
-            wanted = replace(wanted, here=layers.project_at(Path.cwd()))
-        results = layers.find(wanted, snippets=as_json or snippets or all_of or sys.stdout.isatty())
+        if not anywhere and parsed.prefers_project:
+            parsed = replace(parsed, here=layers.project_at(Path.cwd()))
+        results = layers.find(parsed, snippets=as_json or snippets or all_of or sys.stdout.isatty())
         from ..agents.ask.relevance import newest_first  # loads tantivy
 
         results = newest_first(results)
@@ -216,8 +216,8 @@ def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: 
         UsageError: Words are missing, or another option was given that does not apply to these results.
     """
     context, usable = click.get_current_context(), {"query", "fix", "how", "limit", "projects", "as_json"}
-    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    if not query or (fix and how) or not usable.issuperset(given):
+    stated = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if not query or (fix and how) or not usable.issuperset(stated):
         raise click.UsageError(
             "--fix and --how need WORDS. Of the other options, only --project, --limit and --json apply to them."
         )
@@ -251,10 +251,10 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
     if options["also"]:
         raise click.UsageError("--also needs WORDS.")
     del options["mode"], options["weak"], options["per_session"], options["also"]
-    wanted = Query.newest(**options)
-    if not wanted.filters:
+    newest = Query.newest(**options)
+    if not newest.filters:
         raise click.UsageError("Give WORDS or a filter option.")
-    return wanted
+    return newest
 
 
 @click.command()
@@ -276,11 +276,11 @@ def timeline(*, id: str, around: int, budget: int, as_json: bool) -> None:  # no
     `palaver search` prints the ID of a hit. For SESSION, the first characters of a session ID are enough.
     """
     with open_layers() as layers:
-        found = layers.timeline(id, around)
+        events = layers.timeline(id, around)
     if as_json:
-        print_json(timeline_json(found, budget=budget))
+        print_json(timeline_json(events, budget=budget))
     else:
-        print_page(renderer(budget).timeline(found))
+        print_page(renderer(budget).timeline(events))
 
 
 @click.command()
@@ -337,7 +337,7 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
     if as_json:
         print_json(transcript_json(excerpts[0], budget=budget))
         return
-    print_page("\n".join(renderer(budget).read(each) for each in excerpts))
+    print_page("\n".join(renderer(budget).read(excerpt) for excerpt in excerpts))
     for name, first, last in parts[len(excerpts) :]:
         click.echo(f"Next part: palaver read {shlex.quote(name)} {first}-{last or ''}")
 
@@ -394,20 +394,20 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
     named["projects"] = [*map(archived_as, options["projects"])]
     filters = Filters.parse(**named)
     with open_layers() as layers:
-        found = layers.find_output(text, filters, limit=options["limit"], context=context, seconds=_SECONDS)
+        matches = layers.find_output(text, filters, limit=options["limit"], context=context, seconds=_SECONDS)
     if as_json:
-        print_json(output_json(found, budget=budget))
+        print_json(output_json(matches, budget=budget))
     else:
-        print_page(renderer(budget).output(found, filtered=bool(filters)))
+        print_page(renderer(budget).output(matches, filtered=bool(filters)))
 
 
 def refuse_others(usable: Container[str], option: str) -> None:
     """Raise `UsageError` for an option outside `usable`, because it cannot be combined with `option`."""
     command = click.get_current_context()
-    given = {name for name in command.params if command.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    for each in command.command.params:
-        if each.name in given and each.name not in usable:
-            name = each.opts[0] if isinstance(each, click.Option) else "WORDS"
+    stated = {name for name in command.params if command.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    for parameter in command.command.params:
+        if parameter.name in stated and parameter.name not in usable:
+            name = parameter.opts[0] if isinstance(parameter, click.Option) else "WORDS"
             raise click.UsageError(f"{option} cannot be combined with {name}.")
 
 
@@ -423,15 +423,15 @@ def print_symbols(name: str, options: Mapping[str, Any], *, budget: int, as_json
         UsageError: An option does not apply to symbols.
     """
     refuse_others(_CODE_USABLE | {"symbol"}, "--symbol")
-    wanted = _code_filter(options)
+    scope = _code_filter(options)
     home = Home.find()
     with Archive(home).store as store:
         code = CodeSearch.of_home(store, home)
-        found = code.symbols(redacted(name, home), wanted, limit=options["limit"])
+        symbols = code.symbols(redacted(name, home), scope, limit=options["limit"])
     if as_json:
-        print_json(symbols_json(found, budget=budget))
+        print_json(symbols_json(symbols, budget=budget))
     else:
-        print_page(renderer(budget).symbols(found, filtered=wanted != DocumentFilter()))
+        print_page(renderer(budget).symbols(symbols, filtered=scope != DocumentFilter()))
 
 
 def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, budget: int, as_json: bool) -> None:
@@ -444,22 +444,22 @@ def print_code_lines(text: str, options: Mapping[str, Any], *, context: int, bud
     if not text:
         raise click.UsageError("--in code requires WORDS.")
     refuse_others(_CODE_USABLE | {"query", "place", "context"}, "--in code")
-    wanted = _code_filter(options)
+    scope = _code_filter(options)
     home = Home.find()
     with Archive(home).store as store:
         code = CodeSearch.of_home(store, home)
-        found = code.lines(redacted(text, home), wanted, limit=options["limit"], context=context)
+        matches = code.lines(redacted(text, home), scope, limit=options["limit"], context=context)
     if as_json:
-        print_json(code_lines_json(found, budget=budget))
+        print_json(code_lines_json(matches, budget=budget))
     else:
-        print_page(renderer(budget).code_lines(found, filtered=wanted != DocumentFilter()))
+        print_page(renderer(budget).code_lines(matches, filtered=scope != DocumentFilter()))
 
 
 def _code_filter(options: Mapping[str, Any]) -> DocumentFilter:
     """Return the filter of the command line. `--project` names a folder with indexed files, or a namespace."""
     projects: Sequence[str] = options["projects"]
-    folders = [Path(each).expanduser().resolve() for each in projects if is_folder(each)]
-    names = [each for each in projects if not is_folder(each)]
+    folders = [Path(project).expanduser().resolve() for project in projects if is_folder(project)]
+    names = [project for project in projects if not is_folder(project)]
     if len(options["files"]) > 1 or len(folders) + bool(names) > 1:
         raise click.UsageError("Code is searched with one --file, and with one folder or names as --project.")
     return DocumentFilter(
@@ -516,14 +516,14 @@ def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: boo
         names = _known(archive.store, projects)
         fixes = known_fixes(archive.search, archive.store, error, names)
         passages = None if fixes else closest_passages(archive.search, error, names)
-    shown, near = fixes[:limit], passages.hits if passages else ()
+    listed, nearest_hits = fixes[:limit], passages.hits if passages else ()
     if as_json:
-        nearest = [{"id": hit.id, "title": hit.title} for hit in near]
-        print_json({"fixes": shown, "total": len(fixes), "nearest": nearest})
+        nearest = [{"id": hit.id, "title": hit.title} for hit in nearest_hits]
+        print_json({"fixes": listed, "total": len(fixes), "nearest": nearest})
         return
     page = renderer()
-    text = page.render("fix", fixes=shown, total=len(fixes), scope=_scope(projects), near=near)
-    print_page(text + (page.search(passages) if passages and near else ""))
+    text = page.render("fix", fixes=listed, total=len(fixes), scope=_scope(projects), near=nearest_hits)
+    print_page(text + (page.search(passages) if passages and nearest_hits else ""))
 
 
 def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: bool) -> None:
@@ -539,13 +539,13 @@ def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: b
         names = _known(store, projects)
         commands = project_commands(store, task, names)
         tasks = [] if commands else known_tasks(store, names)
-    shown = commands[:limit]
+    listed = commands[:limit]
     if as_json:
-        print_json({"commands": shown, "total": len(commands), "tasks": tasks})
+        print_json({"commands": listed, "total": len(commands), "tasks": tasks})
     else:
         total, scope = len(commands), _scope(projects)
-        near = next((name for word in task.split() for name in similar_names(word.lower(), tasks)), "")
-        page = renderer().render("how", task=task, commands=shown, total=total, tasks=tasks, near=near, scope=scope)
+        similar = next((name for word in task.split() for name in similar_names(word.lower(), tasks)), "")
+        page = renderer().render("how", task=task, commands=listed, total=total, tasks=tasks, near=similar, scope=scope)
         print_page(page)
 
 
