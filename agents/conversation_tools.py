@@ -122,13 +122,13 @@ def search(
     if place == "output" and also:
         raise InvalidInput('`also` cannot be combined with in = "output"', hint="Call search once for each text.")
     if place == "output":
-        found = _output(conversation, query, limit, Filters.parse(**_arguments(filters)))
-        return _matches(conversation, found, response_format, filtered=any(filters.values()))
-    wanted = _unquoted(query)
-    asked = Query.parse(wanted, mode=mode, limit=limit, also=also or (), by=by, **_arguments(filters))
+        matches = _output(conversation, query, limit, Filters.parse(**_arguments(filters)))
+        return _matches(conversation, matches, response_format, filtered=any(filters.values()))
+    plain_query = _unquoted(query)
+    asked = Query.parse(plain_query, mode=mode, limit=limit, also=also or (), by=by, **_arguments(filters))
     if asked.prefers_project:
         asked = replace(asked, here=conversation.here)
-    results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(wanted, str))
+    results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(plain_query, str))
     results = _newest_first(results)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
@@ -160,10 +160,10 @@ def _output(conversation: ConversationContext, query: object, limit: int, filter
     return conversation.index.find_output(query, filters, limit=limit)
 
 
-def _matches(conversation: ConversationContext, found: OutputMatches, form: Format, *, filtered: bool) -> ToolReply:
+def _matches(conversation: ConversationContext, matches: OutputMatches, form: Format, *, filtered: bool) -> ToolReply:
     if form == "markdown":
-        return ToolReply(conversation.renderer.output(found, filtered=filtered))
-    return _json(output_json(found, budget=_JSON))
+        return ToolReply(conversation.renderer.output(matches, filtered=filtered))
+    return _json(output_json(matches, budget=_JSON))
 
 
 def get_observations(
@@ -230,11 +230,11 @@ def _unquoted(query: object) -> object:
     if not isinstance(query, str) or not query.startswith('["'):
         return query
     try:
-        found: object = orjson.loads(query)
+        value: object = orjson.loads(query)
     except orjson.JSONDecodeError:
         return query
-    many = isinstance(found, list) and len(cast("list[object]", found)) > 1
-    return cast("list[object]", found) if many else query
+    many = isinstance(value, list) and len(cast("list[object]", value)) > 1
+    return cast("list[object]", value) if many else query
 
 
 def error_message(error: PalaverError) -> str:
@@ -257,7 +257,7 @@ def error_message(error: PalaverError) -> str:
             message += f". {error.hint}" if gone or not all(map(canonical, ids)) else ""
         case UnknownProject(name=name, near=near):
             # An error is not marked as quoted text, so it contains only names that cannot be sentences.
-            safe = [each for each in near if is_one_word(each)]
+            safe = [word for word in near if is_one_word(word)]
             question = f"Did you mean {' or '.join(safe)}? " if safe else ""
             message = f"Unknown project: {brief(name, _ID)}. {question}Omit projects to see the project of each hit"
         case PathOutsideArchive(path=path):
@@ -272,7 +272,7 @@ def error_message(error: PalaverError) -> str:
 def _open(config: ServerConfig) -> ConversationContext:
     archive = config.archive.another().search
     here = archive.project_at(config.project)
-    return ConversationContext(archive, config.renderer, here, lambda: [each.name for each in archive.projects()])
+    return ConversationContext(archive, config.renderer, here, lambda: [project.name for project in archive.projects()])
 
 
 def _projects(config: ServerConfig) -> str:
@@ -284,11 +284,11 @@ def _projects(config: ServerConfig) -> str:
         return ""  # the first call reports the problem, for example that nothing is archived yet
 
     def sentence(number: int) -> str:
-        more = f" and {len(names) - number} more" if number < len(names) else ""
-        return f"Projects: {', '.join(names[:number])}{more}."
+        further = f" and {len(names) - number} more" if number < len(names) else ""
+        return f"Projects: {', '.join(names[:number])}{further}."
 
-    shown = largest_fitting(lambda number: count(sentence(number)), len(names), _PROJECTS)
-    return sentence(shown) if shown else ""
+    fitting = largest_fitting(lambda number: count(sentence(number)), len(names), _PROJECTS)
+    return sentence(fitting) if fitting else ""
 
 
 CONVERSATION = Toolset(

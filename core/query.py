@@ -439,12 +439,12 @@ class Query(Struct, frozen=True):
         Raises:
             InvalidInput: A value is invalid.
         """
-        most, wanted = _limit(limit), _concepts(query)
+        most, texts = _limit(limit), _concepts(query)
         refused = [attribute for attribute, field in FIELDS.items() if field.one_concept and filters.get(attribute)]
-        if len(wanted) > 1 and refused:
+        if len(texts) > 1 and refused:
             raise FilterNotAllowed(refused)
         return cls(
-            wanted,
+            texts,
             Mode(*_chosen("mode", [mode], Mode)),
             most,
             Filters.parse(**filters),
@@ -452,7 +452,7 @@ class Query(Struct, frozen=True):
             Grouping(*_chosen("grouping", [by], Grouping)),
             cursor,
             per_session,
-            _rewordings(also, wanted),
+            _rewordings(also, texts),
             here,
         )
 
@@ -487,10 +487,10 @@ def _limit(limit: object) -> int:
     return limit
 
 
-def _chosen(label: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct names in lower case. Raises `InvalidInput` for a name that is not in `known`."""
+def _chosen(label: str, names: Sequence[str], choices: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct names in lower case. Raises `InvalidInput` for a name that is not in `choices`."""
     chosen = tuple(dict.fromkeys(name.strip().lower() for name in names))
-    allowed = [str(name) for name in known]
+    allowed = [str(name) for name in choices]
     for name in chosen:
         if name not in allowed:
             raise InvalidInput(f"Unknown {label}: {name}", hint=f"Use one of: {', '.join(allowed)}.")
@@ -514,17 +514,19 @@ def _concepts(query: object) -> tuple[str, ...]:
 
 def _rewordings(also: object, concepts: Sequence[str]) -> tuple[str, ...]:
     """Return the distinct alternative wordings of a query. They are sorted, so that their order has no effect."""
-    if not isinstance(also, list | tuple) or not all(isinstance(each, str) for each in cast("list[object]", also)):
+    if not isinstance(also, list | tuple) or not all(
+        isinstance(wording, str) for wording in cast("list[object]", also)
+    ):
         raise InvalidInput("`also` must be an array of strings", hint=_ALSO_HINT)
-    given = [" ".join(checked_length(each).split()) for each in cast("list[str]", also)]
-    if len(given) > ALSO_MAX:
-        raise InvalidInput(f"{len(given)} other wordings given, at most {ALSO_MAX} allowed", hint=_ALSO_HINT)
-    if any(len(each) < 2 for each in given):
+    wordings = [" ".join(checked_length(wording).split()) for wording in cast("list[str]", also)]
+    if len(wordings) > ALSO_MAX:
+        raise InvalidInput(f"{len(wordings)} other wordings given, at most {ALSO_MAX} allowed", hint=_ALSO_HINT)
+    if any(len(wording) < 2 for wording in wordings):
         raise InvalidInput("Another wording is empty or too short", hint="Use at least 2 characters, or leave it out.")
-    if given and len(concepts) > 1:
+    if wordings and len(concepts) > 1:
         raise InvalidInput(
             "Other wordings apply only to a query of one concept", hint="Search each concept on its own."
         )
-    distinct = {each.casefold(): each for each in sorted(given)}
-    repeated = {" ".join(each.split()).casefold() for each in concepts}
-    return tuple(sorted(each for name, each in distinct.items() if name not in repeated))
+    distinct = {wording.casefold(): wording for wording in sorted(wordings)}
+    repeated = {" ".join(wording.split()).casefold() for wording in concepts}
+    return tuple(sorted(wording for name, wording in distinct.items() if name not in repeated))

@@ -165,14 +165,14 @@ def answer(call: HookCall, archive: Archive, select: Selector, clock: Callable[[
         if call.event is HookEvent.SESSION_START and call.source == "resume" and earlier:
             return ""  # The transcript of the session already contains the text.
         root = root_of(Path(call.cwd))
-        found = select(call, HookPlace(archive, namespace, root, _shown(earlier), clock()))
-        if not found.text or count(found.text) > call.event.hook.budget:
+        selected = select(call, HookPlace(archive, namespace, root, _shown(earlier), clock()))
+        if not selected.text or count(selected.text) > call.event.hook.budget:
             return ""
         if not store.is_read_only:
-            entry = Injection(clock(), call.event, call.session_id, namespace, count(found.text), found.items)
+            entry = Injection(clock(), call.event, call.session_id, namespace, count(selected.text), selected.items)
             with store.transaction():
                 store.injections.add(entry)
-        return found.text
+        return selected.text
 
 
 def quoted(place: HookPlace, lead: str, lines: Sequence[QuotedLine], budget: int) -> HookAnswer:
@@ -187,8 +187,8 @@ def quoted(place: HookPlace, lead: str, lines: Sequence[QuotedLine], budget: int
 
 def _shown(earlier: Sequence[Injection]) -> frozenset[str]:
     """Return the IDs of the items that were injected since the session last started or was compacted."""
-    starts = [place for place, each in enumerate(earlier) if each.event is HookEvent.SESSION_START]
-    return frozenset(item for each in earlier[starts[-1] if starts else 0 :] for item in each.items)
+    starts = [position for position, injection in enumerate(earlier) if injection.event is HookEvent.SESSION_START]
+    return frozenset(item for injection in earlier[starts[-1] if starts else 0 :] for item in injection.items)
 
 
 def _is_off(store: Store, projects: Collection[str], cwd: str, namespace: str) -> bool:
@@ -278,20 +278,20 @@ def tool_text(call: HookCall, place: HookPlace) -> HookAnswer:
     root = str(place.root)
     sessions = known_fixes.latest_sessions(place.archive.store, place.namespace) if call.command or call.file else []
     if call.command:
-        found, least = (
+        failure, least = (
             known_fixes.command_cost(place.archive.store, sessions, call.command, root),
             known_fixes.SIMILARITY_MIN,
         )
     elif call.file:
-        found, least = (
+        failure, least = (
             known_fixes.file_cost(place.archive.store, sessions, call.file, root),
             known_fixes.FAILED_SHARE_MIN,
         )
     else:
         return HookAnswer()
-    if found is None or found.strength < least or found.id in place.shown:
+    if failure is None or failure.strength < least or failure.id in place.shown:
         return HookAnswer()
-    return quoted(place, _TOOL_LEAD, [QuotedLine(found.id, found.at, found.text)], call.event.hook.budget)
+    return quoted(place, _TOOL_LEAD, [QuotedLine(failure.id, failure.at, failure.text)], call.event.hook.budget)
 
 
 SELECTORS: Final[Mapping[HookEvent, Selector]] = {
