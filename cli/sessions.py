@@ -37,6 +37,7 @@ _ACTIONS: Final = {
     "view": "Open it in the browser",
     "resume": "Start the agent again in it",
     "handoff": "Write a brief for another agent",
+    "share": "Write a page to give to others",
 }
 """Commands for a chosen session."""
 _TITLE_MAX: Final = 200
@@ -47,6 +48,7 @@ _TITLE_MAX: Final = 200
 @only_projects
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ...")
 @click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only sessions with this tag.")
 @click.option("--file", "files", multiple=True, metavar="FILE", help="Only sessions that read or modified FILE.")
 @date_option("--after", "--since", "after", help="First date, inclusive: 2026-03-01, yesterday, 3 weeks ago, march.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")

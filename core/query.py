@@ -105,6 +105,8 @@ class Comparison(Enum):
     """By name, namespace or folder."""
     PATH = auto()
     """By path, end of a path, name, folder or glob (`*`, `**`, `?`)."""
+    LABEL = auto()
+    """By the labels of sessions. The search replaces the values by session IDs; they are not in the index."""
     ROLE = auto()
     """By the author of each text of an item. The text index stores the texts of each role separately."""
 
@@ -189,6 +191,10 @@ def _projects(item: IndexedItem) -> Iterable[str]:
 
 def _sessions(item: IndexedItem) -> Iterable[str]:
     return (item.memory.session_id,) if item.memory else (item.session.native_id,) if item.session else ()
+
+
+def _tag(name: str) -> str:
+    return name.strip().removeprefix("#").lower()
 
 
 def _branches(item: IndexedItem) -> Iterable[str]:
@@ -297,6 +303,16 @@ class Filters(Struct, frozen=True):
             Comparison.BEGINNING,
             parameter=ToolParameter("Session id, or its beginning", is_single=True),
             unknown="No session ID begins with",
+        ),
+    ] = ()
+    tags: Annotated[
+        _Values,
+        FilterField(
+            "tag",
+            "Only sessions with this tag of `palaver session tag`.",
+            "TAG",
+            comparison=Comparison.LABEL,
+            parse=_tag,
         ),
     ] = ()
     branches: Annotated[

@@ -11,10 +11,9 @@ from msgspec import Struct
 from ..archiver.copies.raw_copy import RawArchive
 from ..archiver.deletion.suppression import SuppressionList
 from ..archiver.formats.recorded_usage import UsageContext, may_have_usage, usage_records
-from ..archiver.lines import Line, split
+from ..archiver.lines import DOCUMENT, Line, split
 from ..archiver.store import Source, Store
 from ..archiver.store.usage_table import UsagePosition
-from ..archiver.zstd_file import DOCUMENT
 from ..core.errors import PalaverError
 from ..core.home import Home
 from ..core.runtime import Progress, never, silent

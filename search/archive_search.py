@@ -51,6 +51,7 @@ class ArchiveSearch(Closing):
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The query in the results contains placeholders instead of secrets."""
+        query = replace(query, filters=self._without_tags(query.filters))
         self._check_names(query.filters)
         query = self._with_namespaces(without_secrets(query, self._home))
         return self._hits.search(query, snippets=snippets)
@@ -61,6 +62,7 @@ class ArchiveSearch(Closing):
         """See `SearchIndex.find_output`."""
         from .present.output_search import OutputSearch  # few callers need it
 
+        filters = self._without_tags(filters)
         self._check_names(filters)
         raw = RawArchive(self._home.archive)
         output = OutputSearch(self._store, raw, self._reader, self._allowed)
@@ -69,6 +71,21 @@ class ArchiveSearch(Closing):
     def _allowed(self, filters: Filters, exchanges: Sequence[int]) -> AbstractSet[int]:
         """Return those of the exchanges that satisfy the filters. Opens the index."""
         return self._engine.snapshot.allowed(filters, exchanges)
+
+    def _without_tags(self, filters: Filters) -> Filters:
+        """Return filters with the sessions that have one of the tags. Raises `InvalidInput` for an unknown tag."""
+        if not filters.tags:
+            return filters
+        labels = self._store.session_labels
+        if unknown := [tag for tag in filters.tags if not labels.tagged(tag)]:
+            hint = f"Tags: {', '.join(labels.tags()) or 'none. Add one with palaver session tag'}."
+            raise InvalidInput(f"No session has the tag {unknown[0]}", hint=hint)
+        numbers = {number for tag in filters.tags for number in labels.tagged(tag)}
+        names = [session.native_id for session in self._store.sessions.several(numbers).values()]
+        both = [name for name in names if not filters.sessions or name.startswith(filters.sessions)]
+        if not both:
+            raise InvalidInput("No session has both this ID and this tag", hint="Leave out one of the filters.")
+        return replace(filters, tags=(), sessions=tuple(both))
 
     def _check_names(self, filters: Filters) -> None:
         """Raise `InvalidInput` if a filter names a project or an agent that does not exist."""

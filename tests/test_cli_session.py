@@ -102,3 +102,17 @@ def _until(terminal: int, text: str) -> str:
             os.write(terminal, b"\x1b[1;1R")
         screen += output
     return screen
+
+
+@pytest.mark.usefixtures("home")
+def test_tags_filter_sessions_and_searches() -> None:
+    palaver("session", "tag", SESSION, "storage")
+
+    listed = json.loads(palaver("sessions", "--tag", "#Storage", "--json").output)["sessions"]
+    hits = json.loads(palaver("search", "sqlite", "--tag", "storage", "--json").output)["results"]
+
+    assert [row["session_id"][:8] for row in listed] == [SESSION]
+    assert hits
+    assert {hit["session_id"][:8] for hit in hits} == {SESSION}
+    assert "Tags: storage." in palaver("search", "sqlite", "--tag", "nowhere").output
+    assert "both this ID and this tag" in palaver("search", "a", "--tag", "storage", "--session", "7e05").output

@@ -28,7 +28,8 @@ from ..query.tokenizer import PROSE, analyzer, expand, label, path_label, projec
 if TYPE_CHECKING:
     from .matches import Integers, TextMatches
 
-VALUE_FIELDS = tuple(field.name for field in FIELDS.values() if field.comparison is not Comparison.DATE)
+_OUTSIDE = {Comparison.DATE, Comparison.LABEL}
+VALUE_FIELDS = tuple(field.name for field in FIELDS.values() if field.comparison not in _OUTSIDE)
 """Fields with the values of filters."""
 ROLE = FIELDS["roles"].name
 NUMBERS = ("key", "event", "source", "ordinal", "start_line", "end_line", "in_code")
