@@ -115,4 +115,4 @@ def test_tags_filter_sessions_and_searches() -> None:
     assert hits
     assert {hit["session_id"][:8] for hit in hits} == {SESSION}
     assert "Tags: storage." in palaver("search", "sqlite", "--tag", "nowhere").output
-    assert "both this ID and this tag" in palaver("search", "a", "--tag", "storage", "--session", "7e05").output
+    assert "both this ID and this tag" in palaver("search", "sqlite", "--tag", "storage", "--session", "7e05").output
