@@ -281,6 +281,8 @@ def _replace(old: apsw.Connection, home: Home, fresh: Path) -> None:
     """
     with translated_errors(home.database):
         old.execute("PRAGMA journal_mode=DELETE").fetchall()
+    for leftover in database_files(home.database)[1:]:
+        leftover.unlink(missing_ok=True)  # The journal of the old database must not stay beside the new one.
     home.backups.mkdir(mode=0o700, exist_ok=True)
     for leftover in old_databases(home):
         if leftover.samefile(home.database):  # A killed process made this link.

@@ -194,7 +194,7 @@ def test_a_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch
     content, sql = rows(path), schema_sql(0)
     limited = f"{sql} PRAGMA max_page_count = 130;"
 
-    def schema_of_a_small_disk(_version: int) -> str:
+    def schema_of_a_small_disk(*_versions: int) -> str:
         return limited
 
     monkeypatch.setattr("palaver.archiver.store.migration.schema_sql", schema_of_a_small_disk)
