@@ -186,7 +186,10 @@ class SessionSharer:
     def _exchanges(
         self, part: int, file: SessionFile, options: ShareOptions, tally: _Tally
     ) -> Iterator[SharedExchange]:
-        """Yield the exchanges of a file that are shared, and record the lines that are left out."""
+        """Yield the exchanges of a file that are shared, and record the lines that are left out.
+
+        `part` is the number of the file within the session.
+        """
         first, last = options.first or 1, min(options.last or file.source.lines, file.source.lines)
         archived = file.source.archived
         deleted = self._views.reader.deleted_lines(archived, first, last) if last >= first else set[int]()

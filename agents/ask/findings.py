@@ -137,7 +137,10 @@ def session_finding(detail: Detail, labels: Mapping[str, str]) -> Finding:
 
 
 def passage_of(detail: Detail, claims: Sequence[Claim], relevance: Relevance, labels: Mapping[str, str]) -> Finding:
-    """Return the most relevant sentence of an entry, or its title if no sentence is more relevant, with its lines."""
+    """Return the most relevant sentence of an entry, or its title if no sentence is more relevant, with its lines.
+
+    `claims` are the sentences of the entry, and `labels` the labels of the cited transcripts by their paths.
+    """
     title = _title(detail, claims) or detail.observation.title
     texts = [Claim(title, *lines_of(title, detail.observation.evidence, detail)), *claims]
     best = max(texts, key=lambda claim: relevance.share(claim.text) * (_REQUEST if claim.is_request else 1))

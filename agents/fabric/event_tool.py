@@ -134,6 +134,7 @@ def _of_command(payload: Mapping[str, Any]) -> list[Capture]:
 
 
 def _of_error(payload: Mapping[str, Any], action: str) -> Capture:
+    """Return the memory of level 2 for a reported error. `action` is the name of what was done, for the reply."""
     error = (_first(payload, "error", "message") or _whole(payload))[:_ERROR]
     file, line = _first(payload, "file", "path"), payload.get("line")
     position = f"{_PLACE}{file}" + (f":{line}" if isinstance(line, int) else "") if file else ""

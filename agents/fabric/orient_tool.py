@@ -52,7 +52,10 @@ class Situation(Struct, frozen=True):
 
 
 def window(fabric: FabricContext, now: Situation) -> dict[str, Any]:
-    """Return the context of the current session. Each memory has a reason why it is included."""
+    """Return the context of the current session. Each memory has a reason why it is included.
+
+    Level 1 is the namespace of the session, and level 2 that of the project.
+    """
     working = fabric.core.page(MemoryFilter(namespaces=fabric.namespaces(1, now.folder)), limit=_WORKING)
     project = fabric.namespaces(2, now.folder)
     current = MemoryFilter(states=ACTIVE, valid_at=fabric.clock())

@@ -409,10 +409,11 @@ class Deletions:
                 self._store.tombstones.set_state(number, DeletionState.ERASING)
 
 
-def _summary(plan: DeletionPlan, extra: DeletionSummary) -> DeletionSummary:
+def _summary(plan: DeletionPlan, partial: DeletionSummary) -> DeletionSummary:
+    """Add the sessions and exchanges of a plan to a summary. An erasure keeps no names of projects."""
     sessions = [plan.selector.sessions[number] for number in plan.sessions]
     return replace(
-        extra,
+        partial,
         sessions=len(sessions),
         exchanges=len(plan.selection.exchanges),
         agents=tuple(sorted({each.agent for each in sessions})),

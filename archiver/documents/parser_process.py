@@ -41,6 +41,10 @@ def main() -> None:
 
 
 def _parsed(request: Request) -> Parsed:
+    """Parse a file. With a key of redaction, return chunks without secrets, and otherwise sections.
+
+    A parser that needs too much memory kills this process, as the operating system does. The parent then reports it.
+    """
     path = Path(os.fsdecode(request.path))
     try:
         if request.key:
@@ -49,7 +53,7 @@ def _parsed(request: Request) -> Parsed:
     except DocumentUnreadable as problem:
         return Parsed(problem=problem.reason, hint=problem.hint)
     except MemoryError:
-        os.kill(os.getpid(), signal.SIGKILL)  # As the operating system does.
+        os.kill(os.getpid(), signal.SIGKILL)
         raise
 
 

@@ -590,13 +590,14 @@ class CodexReader(RecordReader):
         return self._event(name, [self._result(stamp, name, ToolCall(tool, ""), output)])
 
     def _patch_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
-        name, changes = call_id(payload), mapping(payload.get("changes"))
+        """Return the result of a patch, with the files that it changed. The shorter record of the call is skipped."""
+        call, changes = call_id(payload), mapping(payload.get("changes"))
         moved = (string(mapping(change).get("move_path")) for change in changes.values())
         paths = tuple(clean(path) for path in [*changes, *moved] if path)
         failed = payload.get("success") is False or payload.get("status") in ("failed", "declined")
         printed = "\n".join(filter(None, [string(payload.get("stdout")), string(payload.get("stderr"))]))
-        self._repetitions.register(name)
-        return [self._result(stamp, name, ToolCall("apply_patch", "", writes=paths), ToolOutput(printed, failed))]
+        self._repetitions.register(call)
+        return [self._result(stamp, call, ToolCall("apply_patch", "", writes=paths), ToolOutput(printed, failed))]
 
     def _web_search_end(self, payload: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(web_results(payload))

@@ -328,7 +328,10 @@ def reinstate_targets(store: Store, edges: Iterable[Edge], at: Milliseconds) -> 
 
 
 def archive(store: Store, stored: StoredMemory, reason: str, at: Milliseconds) -> StoredMemory:
-    """Forget a memory inside a transaction and return it. The memories that it superseded are reinstated."""
+    """Forget a memory inside a transaction and return it. The memories that it superseded are reinstated.
+
+    A superseded memory first gets back its former importance and confidence.
+    """
     forgotten = replace(_with_former_values(store, stored), state=MemoryState.ARCHIVED, updated=at)
     store.memories.rewrite(forgotten)
     store.memory_events.add(MemoryEvent(stored.key, EventKind.ARCHIVED, at, reason, before=snapshot_of(stored)))

@@ -218,13 +218,17 @@ def _ran_no_test(output: str) -> bool:
     return not ran and _NONE_RAN.search(output) is not None
 
 
-def _outcome(result: Turn | None, checked: str) -> Outcome:
+def _outcome(result: Turn | None, check: str) -> Outcome:
+    """Return the outcome of a call. The user refused it if a user's message stands in the place of its result.
+
+    `check` names the check that the call ran, such as tests, or is empty. The output of a check can show a failure.
+    """
     if result is None:
         return Outcome.MISSING
     if result.failed:
         refused = result.speaker is Speaker.HUMAN or result.text.startswith(_REFUSED)
         return Outcome.REFUSED if refused else Outcome.FAILED
-    return Outcome.FAILED if checked and _shows_failure(result.text) else Outcome.DONE
+    return Outcome.FAILED if check and _shows_failure(result.text) else Outcome.DONE
 
 
 def _shows_failure(output: str) -> bool:

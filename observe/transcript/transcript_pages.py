@@ -221,6 +221,9 @@ class TranscriptPages:
     def step(self, number: int, part: int, line: int, position: int) -> Step:
         """Return the step that begins at a position of a line, with the line counts of all edits.
 
+        `number` is the store's ID of the session, `part` the number of its file, and `position` the place of the step
+        among those of the line.
+
         Raises:
             InvalidInput: No step begins there.
         """

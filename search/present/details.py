@@ -416,6 +416,10 @@ class UnitHistory:
         return read_written_lines(stored.exchange, edit, self._raw)[1] if stored else frozenset()
 
     def _units(self, path: Path) -> _FileUnits:
+        """Return the functions and classes of a file, and the lines that occur in one of them only.
+
+        An edit that wrote such a line changed this function or class.
+        """
         symbols = {symbol.id: symbol for symbol in self._store.symbols.of_file(path)}
         units: dict[_UnitName, Symbol] = {}
         owners: dict[str, _UnitName | None] = {}
