@@ -19,7 +19,7 @@ from ..core.conversation import SessionKind, now, show_day
 from ..core.document import CodeLine, CodeLines, Symbol, Symbols
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
-from ..core.observation import DETAIL_TOKENS, Observation
+from ..core.observation import DETAIL_TOKENS, Observation, ObservationType
 from ..core.query import FIELDS, Filters, Mode
 from ..core.reports import HANDOFF_TOKENS, Handoff
 from ..core.results import (
@@ -202,6 +202,10 @@ def listed_title(hit: Hit) -> str:
     short = hit.kind == "exchange" and len(hit.title.split()) <= _SHORT_PROMPT
     named = hit.session_title and hit.session_title.casefold() != hit.title.casefold()
     return f"{hit.title} in: {hit.session_title}" if short and named else hit.title
+
+
+_TYPES: Final = " or ".join(", ".join(ObservationType).rsplit(", ", 1))
+"""Types of observations, as a prompt for a language model lists them."""
 
 
 class Renderer:
@@ -435,13 +439,14 @@ class Renderer:
     def prompts(self, name: str) -> tuple[str, str, Callable[..., str]]:
         """Return the prompts for a language model: their version, the system prompt, and the filling of the request.
 
-        The version changes with every change of a template. All requests have the same system prompt, so that a
-        provider can cache it.
+        The version changes with every change of a template or of the types of observations. All requests have the same
+        system prompt, so that a provider can cache it.
         """
         system, request = f"{name}_system", f"{name}_request"
         sources = "\0".join(packaged(f"{template}.md.j2") or "" for template in (system, request))
-        version = sha256(sources.encode()).hexdigest()[:8]
-        return version, self.fill(system, mark=OWN_PROMPT_MARK), partial(self.fill, request, mark=OWN_PROMPT_MARK)
+        version = sha256(sources.replace("{{ types }}", _TYPES).encode()).hexdigest()[:8]
+        text = self.fill(system, mark=OWN_PROMPT_MARK, types=_TYPES)
+        return version, text, partial(self.fill, request, mark=OWN_PROMPT_MARK)
 
     def _first_items(self, items: tuple[_Item, ...], page: Callable[[tuple[_Item, ...]], str]) -> str:
         """Return the page with as many of the first items as the budget allows."""

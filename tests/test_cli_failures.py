@@ -21,6 +21,7 @@ from .commands import EVERY, LEAVES, PLAIN
 
 ARGUMENTS = {
     "ask": ["xx"],
+    "blame": [__file__],
     "archive": ["/no/such/folder"],
     "context": ["--budget", "0"],
     "documents add": ["/no/such/file"],
@@ -41,6 +42,10 @@ ARGUMENTS = {
     "recall": ["xx"],
     "remember": ["xx"],
     "resume": ["0b6f"],
+    "session pin": ["0b6f"],
+    "session rename": ["0b6f"],
+    "session tag": ["0b6f"],
+    "share": ["0b6f"],
     "search": ["xx"],
     "show": ["obs-1"],
     "timeline": ["obs-1"],

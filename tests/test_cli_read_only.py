@@ -52,6 +52,9 @@ ARGUMENTS = {
     "resume --undo": ("0b6f",),
     "share": ("0b6f", "--yes", "--to", "{files}/shared.html"),
     "search": ("SQLite",),
+    "session pin": ("0b6f",),
+    "session rename": ("0b6f",),
+    "session tag": ("0b6f", "later"),
     "show": ("obs-20", "{memory}"),
     "timeline": ("obs-20",),
 }

@@ -563,7 +563,7 @@ def test_own_agent_answers(asker: Asker, agent: Callable[..., list[dict[str, Any
     [
         ("failing", "no account: run /login"),
         ("slow", "did not end within"),
-        ("I cannot help with that.", "not the JSON object"),
+        ("I cannot help with that.", "does not have the expected structure"),
     ],
 )
 def test_failing_agent_falls_back_to_rules(

@@ -30,6 +30,7 @@ COMMANDS = {
     "timeline": ("timeline", "HIT"),
     "sessions": ("sessions",),
     "projects": ("projects",),
+    "session tag": ("session", "tag", "0b6f", "later"),
     "digest": ("digest", "--since", "2026-01-01"),
     "usage": ("usage", "--by", "session"),
     "resume": ("resume", "0b6f", "--folder", "FOLDER"),

@@ -14,6 +14,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import cache
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -287,7 +288,9 @@ def _replace(old: apsw.Connection, home: Home, fresh: Path) -> None:
     for leftover in old_databases(home):
         if leftover.samefile(home.database):  # A killed process made this link.
             leftover.unlink()
-    os.link(home.database, home.backups / f"old-{stamp()}.db")
+    paths = (home.backups / f"old-{stamp()}{f'-{number}' if number > 1 else ''}.db" for number in count(1))
+    kept = next(path for path in paths if not path.exists())  # Two conversions can be in one second.
+    os.link(home.database, kept)
     sync_path(home.backups)
     fresh.replace(home.database)
     sync_path(home.root)

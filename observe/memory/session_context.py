@@ -161,7 +161,7 @@ class ProjectDigests:
 
     def _first_request(self, session: int) -> DigestLine | None:
         """Return the user's first request. Return None if it is unknown or has no content, such as `go on`."""
-        from ..rules.prompt_parts import read_request  # compiles the patterns of all languages
+        from ..rules.user_request import read_request  # compiles the patterns of all languages
 
         for stored in self._store.exchanges.load(self._store.summaries.conversation(session)[:1]).values():
             request = read_request(stored.exchange)
