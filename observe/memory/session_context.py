@@ -294,7 +294,7 @@ def _decided(decision: Observation) -> Iterator[str]:
     if not choices:
         yield decision.title
         return
-    from ..rules.prompt_parts import is_specific  # compiles the patterns of all languages
+    from ..rules.user_request import is_specific  # compiles the patterns of all languages
 
     for fact in choices:
         question, _, answer = fact.partition(_ANSWER)
