@@ -19,6 +19,12 @@ _RELATIVE = re.compile(r"\s(?:that|which|who|whose|where|when|if)\s", re.IGNOREC
 """Pattern for the start of a clause that depends on the words before it, such as ` that ` in `the part that failed`."""
 _COMPLETE = 4
 """A text may end before a relative clause only if its own clause has more words than this."""
+_ADVERBIAL = re.compile(
+    r"""\s*(?:in|at|on|when|whenever|if|while|once|after|before|since|because|although|though|during|for|with|without|as
+    |to|by|inside|until|unless|given)\s(?:[^,;.!?]|[.!?](?=\S))*,\s""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Pattern for the beginning of a sentence before its main clause, as in `In app.py, when a call fails, it retries`."""
 _PHRASE = re.compile(r"\s(?:by|with|without|for|from|using|containing|in|on|into|to|as)\s", re.IGNORECASE)
 """Pattern for the start of a phrase within a clause, such as ` with ` or ` from `."""
 _DANGLING = frozenset(
@@ -64,15 +70,19 @@ def is_open_ended(text: str) -> bool:
 
 
 def _clauses(text: str) -> list[int]:
-    """Return the positions before which a text may end: the starts of its clauses.
+    """Return the positions before which a text may end: the starts of the clauses after its main clause.
 
     The start of a relative clause counts only if more than `_COMPLETE` words of the enclosing clause precede it.
     """
-    clauses = _starts(_CLAUSE, text)
+    main = 0
+    while adverbial := _ADVERBIAL.match(text, main):
+        main = adverbial.end()
+    clauses = [start for start in _starts(_CLAUSE, text) if start > main]
     relative = [
         start
         for start in _starts(_RELATIVE, text)
-        if len(text[max([0, *(each for each in clauses if each < start)]) : start].split()) > _COMPLETE
+        if start > main
+        and len(text[max([0, *(clause for clause in clauses if clause < start)]) : start].split()) > _COMPLETE
     ]
     return sorted([*clauses, *relative])
 

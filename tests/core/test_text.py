@@ -160,6 +160,14 @@ def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
         ("we should not show the price.", "We should not show the price"),
         ("Great. Also, sort the issues.", "Sort the issues"),
         ("pytest_plugins is ignored", "pytest_plugins is ignored"),
+        (
+            "In checkRemote() at remote.go:336, when the fetch failed, it printed a message which nobody could read there",
+            "",
+        ),
+        (
+            "When the server restarts, the queue is lost because it lives in memory only, and nothing writes it",
+            "When the server restarts, the queue is lost because it lives in memory",
+        ),
     ],
 )
 def test_headline_reads_like_a_commit_subject(sentence: str, expected: str) -> None:
