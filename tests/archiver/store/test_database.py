@@ -259,7 +259,7 @@ def test_a_database_in_an_unwritable_folder_is_read(path: Path, monkeypatch: pyt
             store.sessions.save(Session("codex", "two"))
         assert "chmod -R u+w" in refused.value.hint
 
-    monkeypatch.setattr(database, "CHANGES", (path,))
+    monkeypatch.setattr(database, "CHANGES", (*database.CHANGES, path))
     with pytest.raises(StoreError, match="database has an older schema"):
         Store.open(path)
 
