@@ -3,7 +3,6 @@
 `palaver open` also shows the next steps of past sessions.
 """
 
-import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from ..archiver.deletion.deletions import explain_deletions
-from ..archiver.store.session_label_table import SessionLabel, SessionLabelTable
+from ..archiver.store.session_label_table import SessionLabel, SessionLabelTable, tag_of
 from ..core.conversation import show_day
 from ..core.errors import InvalidInput
 from ..core.query import LIMIT_MAX, Filters, Query
@@ -28,7 +27,6 @@ from .output import as_json, date_option, print_json, print_page, renderer
 from .project_option import archived_as, only_projects, places_of
 from .search import open_layers
 
-_TAG: Final = re.compile(r"[\w./-]{1,40}")
 _PICKED_MAX: Final = 300
 """Maximum number of sessions to choose from."""
 _ACTIONS: Final = {
@@ -40,8 +38,6 @@ _ACTIONS: Final = {
     "share": "Write a page to give to others",
 }
 """Commands for a chosen session."""
-_TITLE_MAX: Final = 200
-"""Maximum characters of a title."""
 
 
 @click.command()
@@ -170,7 +166,7 @@ def session() -> None:
 def rename(*, session: str, title: str, as_json: bool) -> None:
     """Give SESSION a title, or without TITLE its extracted title again."""
     with _changing(session) as (labels, number):
-        labels.rename(number, " ".join(title.split())[:_TITLE_MAX])
+        labels.rename(number, title)
     _print_label(session, as_json=as_json)
 
 
@@ -182,7 +178,7 @@ def rename(*, session: str, title: str, as_json: bool) -> None:
 def tag(*, session: str, tags: Sequence[str], remove: Sequence[str], as_json: bool) -> None:
     """Add tags to SESSION, or remove some. A tag is one word in lower case."""
     with _changing(session) as (labels, number):
-        labels.tag(number, [*map(_tag_of, tags)], [*map(_tag_of, remove)])
+        labels.tag(number, [*map(tag_of, tags)], [*map(tag_of, remove)])
     _print_label(session, as_json=as_json)
 
 
@@ -217,11 +213,3 @@ def _print_label(session: str, *, as_json: bool) -> None:
         return
     tags = f"tags: {', '.join(label.tags)}" if label.tags else ""
     click.echo("; ".join(filter(None, (f"{short_id} {line(title)}", "pinned" if label.pinned else "", tags))))
-
-
-def _tag_of(text: str) -> str:
-    """Return a tag in lower case. Raises `InvalidInput` for a text that is no tag."""
-    name = text.strip().removeprefix("#").lower()
-    if not _TAG.fullmatch(name):
-        raise InvalidInput(f"Invalid tag: {text}", hint="Use up to 40 letters, digits and - _ . / without spaces.")
-    return name

@@ -180,7 +180,10 @@ class RestoreResult(Struct, frozen=True):
 
 
 class DeletionSummary(Struct, frozen=True):
-    """Numbers of items that a deletion removed. `projects` is stored only while the deletion can be undone."""
+    """Numbers of items that a deletion removed.
+
+    `projects`, and `titles` of the sessions, are stored only while the deletion can be undone.
+    """
 
     sessions: int = 0
     exchanges: int = 0
@@ -188,6 +191,7 @@ class DeletionSummary(Struct, frozen=True):
     memories: int = 0
     agents: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
 
 
 class DeletionState(StrEnum):

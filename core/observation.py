@@ -42,33 +42,37 @@ class ObservationType(StrEnum):
     """Type of an observation. Each member is the row of a type, and everything that lists types is derived from it.
 
     Attributes:
+        label: Name that pages show to people.
         card: Part of a session card that states observations of this type. Only those of `CHANGE` describe a change.
         section: Section of a handoff that lists observations of this type, or an empty string.
         aliases: Other names that users type.
     """
 
     _value_: str
+    label: str
     card: CardPart
     section: str
     aliases: tuple[str, ...]
 
-    def __new__(cls, name: str, card: CardPart = CardPart.CHANGE, section: str = "", *aliases: str) -> Self:
+    def __new__(
+        cls, name: str, label: str = "", card: CardPart = CardPart.CHANGE, section: str = "", *aliases: str
+    ) -> Self:
         """Create a member with the value `name`."""
         member = str.__new__(cls, name)
         member._value_ = name
-        member.card, member.section, member.aliases = card, section, aliases
+        member.label, member.card, member.section, member.aliases = label, card, section, aliases
         return member
 
-    DECISION = "decision", CardPart.DECISION, "decisions", "decisions"
-    BUG_FIX = "bug-fix", CardPart.CHANGE, "state", "bugfix", "fix", "bug"
-    PATTERN = "pattern", CardPart.FINDING
-    FEATURE = "feature", CardPart.CHANGE, "state"
-    REFACTOR = "refactor", CardPart.CHANGE, "state", "refactoring"
-    LEARNING = "learning", CardPart.FINDING, "", "discovery"
-    DEBUG = "debug", CardPart.FINDING, "", "debugging"
-    TEST = "test", CardPart.CHANGE, "", "testing", "tests"
-    CONFIG = "config", CardPart.CHANGE, "state", "configuration"
-    GENERAL = "general", CardPart.CHANGE, "", "change"
+    DECISION = "decision", "Decision", CardPart.DECISION, "decisions", "decisions"
+    BUG_FIX = "bug-fix", "Fix", CardPart.CHANGE, "state", "bugfix", "fix", "bug"
+    PATTERN = "pattern", "Pattern", CardPart.FINDING
+    FEATURE = "feature", "Feature", CardPart.CHANGE, "state"
+    REFACTOR = "refactor", "Refactoring", CardPart.CHANGE, "state", "refactoring"
+    LEARNING = "learning", "Finding", CardPart.FINDING, "", "discovery"
+    DEBUG = "debug", "Cause", CardPart.FINDING, "", "debugging"
+    TEST = "test", "Tests", CardPart.CHANGE, "", "testing", "tests"
+    CONFIG = "config", "Settings", CardPart.CHANGE, "state", "configuration"
+    GENERAL = "general", "Note", CardPart.CHANGE, "", "change"
 
     @classmethod
     def parse(cls, name: str) -> "ObservationType":

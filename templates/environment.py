@@ -87,6 +87,7 @@ STEPS: Final = {
     "compress": "compress old copies",
     "backup": "back up the database",
     "verify": "verify the database",
+    "verify-backups": "verify the backups",
     "verify-copies": "verify the copies",
     "watch": "watch for changes",
 }

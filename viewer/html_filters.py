@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup, escape
 
 from ..core.conversation import Milliseconds, current_day, show_day, show_instant, show_minute
-from ..core.reports import dollars, grouped, many, size
+from ..core.observation import ObservationType
+from ..core.reports import DOLLAR, NanoDollars, dollars, grouped, many, size
 from .markdown_html import inline
 
 if TYPE_CHECKING:
@@ -89,6 +90,17 @@ def file_name(path: str) -> str:
     return "/".join(path.rstrip("/").split("/")[-2:])
 
 
+def price(cost: NanoDollars) -> str:
+    """Format an amount of money with two decimals. Less than a cent is shown as such."""
+    return "under $0.01" if 0 < cost < DOLLAR // 100 else dollars(cost)
+
+
+def type_name(name: str) -> str:
+    """Return the name that people read for a type of observations or memories, or for a kind of items."""
+    words = name.replace("_", " ").replace("-", " ")
+    return ObservationType(name).label if name in set(ObservationType) else f"{words[:1].upper()}{words[1:]}"
+
+
 def project_name(path: str) -> str:
     """Return the last part of a project's path or name."""
     return path.rstrip("/").rpartition("/")[2] or path
@@ -107,7 +119,6 @@ FILTERS: Final[Mapping[str, Any]] = {
     "compact": compact,
     "day": show_day,
     "day_name": day_name,
-    "dollars": dollars,
     "duration": duration,
     "file_name": file_name,
     "grouped": grouped,
@@ -115,8 +126,10 @@ FILTERS: Final[Mapping[str, Any]] = {
     "many": many,
     "marked": marked,
     "minute": show_minute,
+    "price": price,
     "project_name": project_name,
     "size": size,
+    "type_name": type_name,
     "when": when,
 }
 

@@ -16,7 +16,7 @@ from ..core.query import Query
 from ..core.results import Detail
 from ..templates.environment import has_transcript, label
 from .gate import BASE
-from .html_filters import day_name
+from .html_filters import day_name, type_name
 from .markdown_html import markdown
 from .pages import archive_of, redirect, render, route
 from .search_page import evidence_address, listed_hit
@@ -44,7 +44,7 @@ def observations(request: Request) -> Response:
         request,
         "observations.html.j2",
         days=[(name, list(group)) for name, group in groupby(hits, key=lambda entry: day_name(entry.hit.at))],
-        types=[(name, counts[name], _address(chosen, type=name)) for name in ObservationType if counts[name]],
+        types=[(kind, counts[kind], _address(chosen, type=kind)) for kind in ObservationType if counts[kind]],
         all_types=_address(chosen, type=""),
         chosen=chosen,
         projects=sorted(filter(None, (project.name for project in projects)), key=str.lower),
@@ -64,7 +64,7 @@ def item(request: Request) -> Response:
         request,
         "item.html.j2",
         detail=detail,
-        label=label(detail),
+        label=type_name(label(detail)),
         markdown=markdown,
         has_transcript=has_transcript(detail),
         session=_session_address(detail),

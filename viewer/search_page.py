@@ -17,6 +17,7 @@ from ..core.results import Hit, Results
 from ..templates.environment import label
 from ..templates.render import listed_title
 from .gate import BASE
+from .html_filters import type_name
 from .pages import archive_of, redirect, render, route
 
 _HITS: Final = 20
@@ -96,9 +97,9 @@ def listed_hit(hit: Hit) -> ListedHit:
     """Return a hit with its addresses."""
     if hit.kind == "session":
         address = f"{BASE}/sessions/{quote(hit.id if '/' in hit.id else hit.session_id)}"
-        return ListedHit(hit, listed_title(hit), "session", address, address)
+        return ListedHit(hit, listed_title(hit), type_name("session"), address, address)
     evidence = evidence_address(hit.short_session_id, hit.session_id, hit.start_line) if hit.session_id else ""
-    return ListedHit(hit, listed_title(hit), label(hit), f"{BASE}/items/{hit.id}", evidence)
+    return ListedHit(hit, listed_title(hit), type_name(label(hit)), f"{BASE}/items/{hit.id}", evidence)
 
 
 def evidence_address(short_id: str, session_id: str, line: int) -> str:

@@ -24,6 +24,7 @@ _LABELS: Final = {
     "branch": "Branch",
     "model": "Model",
     "edited": "Edited file",
+    "tag": "Tag",
     "after": "From",
     "before": "Until",
     "subagents": "With sub-agents",
@@ -39,7 +40,7 @@ def sessions(request: Request) -> Response:
     total, page = store.session_list.count(filters), page_number(request)
     page = min(page, max(1, -(-total // _ROWS)))
     first = (page - 1) * _ROWS
-    rows = rows_of(store, store.session_list.page(filters, _ROWS, first))
+    rows = rows_of(store, store.session_list.page(filters, _ROWS, first, pinned_first=True))
     totals = store.sessions.totals_by_project()
     return render(
         request,
@@ -53,6 +54,7 @@ def sessions(request: Request) -> Response:
         agents=store.session_list.agents(),
         branches=store.session_list.branches()[:_BRANCHES],
         models=store.session_list.models(),
+        tags=list(store.session_labels.tags()),
         total=total,
         position=f"{grouped(first + 1)} to {grouped(first + len(rows))} of {grouped(total)}",
         newer=_address(chosen, page=page - 1) if page > 1 else "",
@@ -63,7 +65,7 @@ def sessions(request: Request) -> Response:
 def _filter(chosen: dict[str, str]) -> SessionFilter:
     """Return the filter for parameters of an address. Raises `InvalidInput` for an invalid date."""
     after, before = between(chosen.get("after"), chosen.get("before"))
-    names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited")}
+    names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited", "tag")}
     return SessionFilter(**names, after=after, before=before, subagents="subagents" in chosen)
 
 

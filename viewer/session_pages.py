@@ -10,12 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from ..archiver.store.session_label_table import SessionLabel, tag_of
 from ..core.errors import InvalidInput
 from ..core.transcript_page import CallDetail, ExchangeSteps, Step, TranscriptPage
 from ..observe.transcript.session_views import SessionViews
 from .gate import BASE
 from .markdown_html import code, is_picture, markdown, prompt, without_labels
-from .pages import archive_of, render, route
+from .pages import archive_of, form_of, redirect, render, route
 
 _SHORT: Final = 1_200
 """Number of characters of a long prompt that are shown before it is opened."""
@@ -31,8 +32,22 @@ def session_page(request: Request) -> Response:
     return _render(
         request, views, number, "session.html.j2", page=page, line=numbers["line"],
         target=_step_with(page, numbers["line"]),
+        label=archive_of(request).store.session_labels.of([number]).get(number, SessionLabel()),
         at_end=page.later is None and page.part == page.parts,
     )  # fmt: skip
+
+
+def label(request: Request) -> Response:
+    """Store the title, the tags and the pin that a form gives to a session."""
+    views, number = _session(request)
+    form, store = form_of(request), archive_of(request).store
+    tags = [tag_of(name) for name in form.get("tags", "").replace(",", " ").split()]
+    with store.transaction():
+        store.session_labels.rename(number, form.get("title", ""))
+        store.session_labels.pin(number, pinned="pinned" in form)
+        previous = store.session_labels.of([number])[number].tags
+        store.session_labels.tag(number, tags, set(previous).difference(tags))
+    return redirect(f"/sessions/{quote(views.brief(number).id)}")
 
 
 def after(request: Request) -> Response:
@@ -232,5 +247,6 @@ _WHOLE: Final = {edits, find, outline, prompts, tokens}
 _PATH: Final = "/sessions/{session:path}"
 routes: Final[list[BaseRoute]] = [
     *(route(f"{_PATH}/{name}", page, slow=page in _WHOLE) for name, page in _BELOW.items()),
+    route(f"{_PATH}/label", label, post=True),
     route(_PATH, session_page),
 ]

@@ -6,10 +6,10 @@ from typing import Final
 from msgspec import Struct
 
 from ..archiver.store import Store
+from ..archiver.store.session_label_table import SessionLabel
 from ..archiver.store.session_list import SessionTotals
 from ..core.conversation import Milliseconds, SessionKind
 from ..core.observation import OUTCOME
-from ..core.results import SessionOutline
 from ..search.present.details import SessionNames
 
 _COLUMNS: Final = ("agent", "project", "duration", "tokens")
@@ -30,6 +30,7 @@ class SessionRow(Struct, frozen=True):
     ended: Milliseconds | None
     exchanges: int
     tokens: int
+    label: SessionLabel = SessionLabel()
 
     @property
     def duration(self) -> Milliseconds | None:
@@ -43,7 +44,7 @@ def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:
     """Return a row for each session of the store, in the same order."""
     sessions, totals = store.sessions.several(numbers), store.session_list.totals(numbers)
     cards, names = store.summaries.of_sessions(numbers), SessionNames(store).of_all(numbers)
-    addresses = store.session_list.addresses(numbers)
+    addresses, labels = store.session_list.addresses(numbers), store.session_labels.of(numbers)
     rows = list[SessionRow]()
     for number in numbers:
         session, card = sessions[number], cards.get(number)
@@ -65,6 +66,7 @@ def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:
                 session.ended or session.started,
                 exchanges,
                 tokens,
+                labels.get(number, SessionLabel()),
             )
         )
     return rows
@@ -74,28 +76,3 @@ def columns_of(rows: Sequence[SessionRow]) -> list[str]:
     """Return the names of the columns that have values."""
     used = [name for name in _COLUMNS if any(getattr(row, name) for row in rows)]
     return [name for name in used if name != "agent" or len({row.agent for row in rows}) > 1]
-
-
-def outlines_of(store: Store, numbers: Sequence[int]) -> list[SessionOutline]:
-    """Return the outlines of sessions with a card, from which open items are collected."""
-    sessions, cards = store.sessions.several(numbers), store.summaries.of_sessions(numbers)
-    names, addresses = SessionNames(store).of_all(cards), store.session_list.addresses(cards)
-    return [
-        SessionOutline(
-            id=names[number].short_id,
-            title=names[number].title,
-            project=session.project,
-            agent=session.agent,
-            kind=session.kind,
-            branch=session.branch,
-            started=session.started,
-            ended=session.ended,
-            exchanges=0,
-            session_id=addresses[number],
-            path="",
-            facts=cards[number].observation.facts,
-        )
-        for number in numbers
-        if number in cards
-        for session in (sessions[number],)
-    ]

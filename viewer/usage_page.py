@@ -27,6 +27,15 @@ _GROUPS: Final = {
     UsageGroup.BRANCH: "Branch",
 }
 
+_COUNTS: Final = {
+    "input": "Input",
+    "output": "Output",
+    "cache_read": "Cache reads",
+    "cache_write_5m": "Cache writes, 5 min",
+    "cache_write_1h": "Cache writes, 1 h",
+}
+"""Heading of each column with tokens."""
+
 
 def usage(request: Request) -> Response:
     """Show the usage in the groups and the period that the address names."""
@@ -46,6 +55,7 @@ def usage(request: Request) -> Response:
         report=report,
         rows=report.rows[:_ROWS],
         heading=_GROUPS[by],
+        columns={name: title for name, title in _COUNTS.items() if getattr(report.total.counts, name)},
         groups=[
             (label, f"{BASE}/usage?{urlencode({'by': group.value, **chosen})}", group is by)
             for group, label in _GROUPS.items()

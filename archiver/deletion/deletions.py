@@ -378,6 +378,7 @@ class Deletions:
         The next reading of the copies sets them again.
         """
         self._store.summaries.drop(plan.sessions)
+        self._store.session_labels.drop_dismissals(plan.sessions)
         for number in plan.sessions:
             session = self._store.sessions.load(number)
             links = {name: value for name, value in session.links.items() if name == UNINDEXED}

@@ -1,10 +1,26 @@
-"""Titles, tags and pins that the user gives to sessions."""
+"""Titles, tags and pins that the user gives to sessions, and open items that the user dismissed."""
 
+import re
 from collections.abc import Collection
+from hashlib import blake2b
+from typing import Final
 
 from msgspec import Struct
 
+from ...core.errors import InvalidInput
 from .database import AMONG, Database, listed
+
+_TAG: Final = re.compile(r"[\w./-]{1,40}")
+_TITLE_MAX: Final = 200
+"""Maximum characters of a title."""
+
+
+def tag_of(text: str) -> str:
+    """Return a tag in lower case, without `#`. Raises `InvalidInput` for a text that is no tag."""
+    name = text.strip().removeprefix("#").lower()
+    if not _TAG.fullmatch(name):
+        raise InvalidInput(f"Invalid tag: {text}", hint="Use up to 40 letters, digits and - _ . / without spaces.")
+    return name
 
 
 class SessionLabel(Struct, frozen=True):
@@ -37,8 +53,8 @@ class SessionLabelTable:
         }
 
     def rename(self, session: int, title: str) -> None:
-        """Give a session a title. An empty title restores Palaver's own."""
-        self._set(session, "title", title)
+        """Give a session a title, on one line and not too long. An empty title restores Palaver's own."""
+        self._set(session, "title", " ".join(title.split())[:_TITLE_MAX])
 
     def pin(self, session: int, *, pinned: bool) -> None:
         """Pin a session to the top of lists, or unpin it."""
@@ -61,9 +77,30 @@ class SessionLabelTable:
         """Return the number of sessions of each tag, in alphabetical order."""
         return dict(self._db.rows("SELECT tag, count(*) FROM session_tag GROUP BY tag ORDER BY tag"))
 
+    def dismiss(self, sessions: Collection[int], fact: str, *, undo: bool = False) -> None:
+        """Leave a fact of the cards of these sessions out of lists of open items, or list it again."""
+        query = "DELETE FROM dismissed_fact WHERE (session, hash) = (?, ?)"
+        query = query if undo else "INSERT OR IGNORE INTO dismissed_fact VALUES (?, ?)"
+        self._db.run_many(query, [(session, _hash(fact)) for session in sessions])
+
+    def undismissed(self, session: int, facts: Collection[str]) -> tuple[str, ...]:
+        """Return the facts of a session's card without those that the user dismissed."""
+        dismissed = {
+            value for (value,) in self._db.rows("SELECT hash FROM dismissed_fact WHERE session = ?", (session,))
+        }
+        return tuple(fact for fact in facts if not dismissed or _hash(fact) not in dismissed)
+
+    def drop_dismissals(self, sessions: Collection[int]) -> None:
+        """Forget what was dismissed of these sessions, because hashes of deleted text must not stay."""
+        self._db.run(f"DELETE FROM dismissed_fact WHERE session {AMONG}", (listed(sessions),))
+
     def _set(self, session: int, column: str, value: str | int) -> None:
         self._db.run(
             f"""INSERT INTO session_label (session, {column}) VALUES (?, ?)
                 ON CONFLICT (session) DO UPDATE SET {column} = excluded.{column}""",
             (session, value),
         )
+
+
+def _hash(fact: str) -> bytes:
+    return blake2b(fact.encode(), digest_size=8).digest()

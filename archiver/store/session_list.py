@@ -17,6 +17,7 @@ class SessionFilter(Struct, frozen=True):
 
     Attributes:
         edited: Part of the path of a file that the session edited.
+        tag: Tag that the user gave to the session.
         after: Start of the time range, inclusive. A session matches if it ended in the range.
         before: End of the time range, exclusive.
         subagents: True to include sessions of sub-agents.
@@ -27,6 +28,7 @@ class SessionFilter(Struct, frozen=True):
     branch: str = ""
     model: str = ""
     edited: str = ""
+    tag: str = ""
     after: Milliseconds | None = None
     before: Milliseconds | None = None
     subagents: bool = False
@@ -45,11 +47,12 @@ class SessionList:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def page(self, filters: SessionFilter, limit: int, offset: int = 0) -> list[int]:
+    def page(self, filters: SessionFilter, limit: int, offset: int = 0, *, pinned_first: bool = False) -> list[int]:
         """Return the store's IDs of at most `limit` sessions that match, after the first `offset`."""
         where, values = _condition(filters)
+        pinned = "s.id IN (SELECT session FROM session_label WHERE pinned <> 0) DESC, " if pinned_first else ""
         return self._db.numbers(
-            f"SELECT s.id FROM session s WHERE {where} ORDER BY {_TIME} DESC, s.id DESC LIMIT ? OFFSET ?",
+            f"SELECT s.id FROM session s WHERE {where} ORDER BY {pinned}{_TIME} DESC, s.id DESC LIMIT ? OFFSET ?",
             (*values, limit, offset),
         )
 
@@ -131,6 +134,7 @@ def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
         "s.branch = ?": filters.branch or None,
         "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": filters.model or None,
         f"s.id IN ({edits})": filters.edited.lower() or None,
+        "s.id IN (SELECT session FROM session_tag WHERE tag = ?)": filters.tag or None,
         f"{_TIME} >= ?": filters.after,
         f"{_TIME} < ?": filters.before,
     }

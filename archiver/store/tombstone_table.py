@@ -458,6 +458,8 @@ class TombstoneTable:
             (at, state, msgspec.json.encode(summary).decode()),
         )
         self._insert_hashes(number, hashes)
+        if state is not DeletionState.KEPT:
+            self._drop_titles(number)
         return number
 
     def _insert_hashes(self, number: int, hashes: Iterable[int]) -> None:
@@ -480,6 +482,14 @@ class TombstoneTable:
             self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (number,))
             remaining = "json_remove(summary, '$.projects', '$.first', '$.last')"
             self._db.run(f"UPDATE deletion SET summary = {remaining} WHERE id = ?", (number,))
+            self._drop_titles(number)
+
+    def _drop_titles(self, erasure: int) -> None:
+        """Drop the titles of an erasure, and of earlier deletions, because they may quote the erased text.
+
+        Those of later deletions do not, because the sessions got new titles without the deleted text.
+        """
+        self._db.run("UPDATE deletion SET summary = json_remove(summary, '$.titles') WHERE id <= ?", (erasure,))
 
     def undo(self, number: int) -> None:
         """Remove a deletion and its tombstones."""

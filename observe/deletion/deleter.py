@@ -250,7 +250,8 @@ class Deleter(Closing):
                 for memory in self._store.memories.load(keys).values():
                     archive(self._store, memory, erasure.context(number), now())
 
-        extra = DeletionSummary(observations=plan.preview.observations, memories=len(keys))
+        titles = () if erase else tuple(session.title for session in plan.preview.sessions if session.title)
+        extra = DeletionSummary(observations=plan.preview.observations, memories=len(keys), titles=titles)
         return self._deletions.delete(plan.archive, remove_memories, extra)
 
     def _read_again(self, report: Reporter) -> None:

@@ -538,32 +538,51 @@ class Sessions:
 
     def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
         """Return an outline of the session of each hit, in the same order."""
-        outlines = [self._outline(hit) for hit in hits]
-        return tuple(outline for outline in outlines if outline is not None)
-
-    def _outline(self, hit: Hit) -> SessionOutline | None:
-        source = self._store.sources.by_archived(hit.path)
-        if source is None or source.session is None:
-            return None  # another process has just removed the session
-        session, card = self._store.sessions.load(source.session), self._store.summaries.of_session(source.session)
-        label = self._store.session_labels.of([source.session]).get(source.session, SessionLabel())
-        return SessionOutline(
-            id=hit.id,
-            title=hit.title,
-            project=session.project,
-            agent=session.agent,
-            kind=session.kind,
-            branch=session.branch,
-            started=session.started,
-            ended=session.ended,
-            exchanges=len(self._store.summaries.conversation(source.session)),
-            session_id=session.native_id,
-            path=hit.path,
-            facts=card.observation.facts if card else (),
-            resume=resume_line(session, hit.id, source.path, contained=source.is_contained),
-            tags=label.tags,
-            pinned=label.pinned,
+        sources = [(hit, source) for hit in hits if (source := self._store.sources.by_archived(hit.path))]
+        outlines = self.outlines_of([source.session for _, source in sources if source.session is not None])
+        return tuple(
+            replace(
+                outlines[source.session],
+                id=hit.id,
+                title=hit.title,
+                path=hit.path,
+                exchanges=len(self._store.summaries.conversation(source.session)),
+                resume=resume_line(session, hit.id, source.path, contained=source.is_contained),
+            )
+            for hit, source in sources
+            if source.session in outlines  # Otherwise, another process has just removed the session.
+            for session in (self._store.sessions.load(source.session),)
         )
+
+    def outlines_of(self, numbers: Sequence[int]) -> dict[int, SessionOutline]:
+        """Return outlines of these sessions, in the same order, without their length, file and command.
+
+        Open items that the user dismissed are left out.
+        """
+        sessions, cards = self._store.sessions.several(numbers), self._store.summaries.of_sessions(numbers)
+        names, labels = SessionNames(self._store).of_all(numbers), self._store.session_labels
+        own = labels.of(numbers)
+        return {
+            number: SessionOutline(
+                id=names[number].short_id,
+                title=names[number].title,
+                project=session.project,
+                agent=session.agent,
+                kind=session.kind,
+                branch=session.branch,
+                started=session.started,
+                ended=session.ended,
+                exchanges=0,
+                session_id=session.native_id,
+                path="",
+                facts=labels.undismissed(number, cards[number].observation.facts) if number in cards else (),
+                tags=label.tags,
+                pinned=label.pinned,
+            )
+            for number in numbers
+            if (session := sessions.get(number)) is not None
+            for label in (own.get(number, SessionLabel()),)
+        }
 
 
 def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:

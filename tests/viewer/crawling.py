@@ -30,7 +30,9 @@ class Page(HTMLParser):
 
     def links(self) -> Iterator[str]:
         """Yield the addresses of links, fragments and pictures."""
-        for _, attributes in self.elements:
+        for tag, attributes in self.elements:
+            if tag == "form" and attributes.get("method") == "post":
+                continue  # It changes the archive, and its address has no page.
             yield from (attributes[name] for name in _FOLLOWED if name in attributes)
 
 

@@ -14,8 +14,11 @@ import pytest
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.conversation import Origin
+from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
+from palaver.core.observation import ObservationType
+from palaver.core.query import Filters
 from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
 from palaver.viewer.html_filters import marked
@@ -102,8 +105,9 @@ def test_filters_of_sessions_are_in_the_address(viewer: Viewer, built: Home) -> 
 def test_usage_has_a_row_for_each_group_and_the_total(viewer: Viewer) -> None:
     by_month = text_of(viewer.page("/usage?by=month"))
     assert "List price, not your bill" in by_month
-    assert "2026-05 36 636 0 0 0" in by_month
-    assert "Total: 57 replies, 6 sessions 228 3,694 0 0 0 $0.05" in by_month
+    assert "Month Input Output List price" in by_month, "Columns without any value are left out."
+    assert "2026-05 36 636" in by_month
+    assert "Total 57 replies, 6 sessions 228 3,694 $0.05" in by_month
 
     [link] = set(
         re.findall(r'href="/view(/sessions/7e05[^"]*)"', viewer.page("/usage?by=session&project=seed-library"))
@@ -115,7 +119,9 @@ def test_usage_has_a_row_for_each_group_and_the_total(viewer: Viewer) -> None:
 def test_a_session_shows_its_tokens_and_their_price(viewer: Viewer) -> None:
     shown = text_of(viewer.page("/sessions/3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204/tokens?fragment=1"))
 
-    assert re.fullmatch(r"\d+ tokens out, \d+ in; \d+ tokens out, \d+ in with sub-agents · \$0\.\d+", shown)
+    assert re.fullmatch(
+        r"\d+ tokens out, \d+ in; \d+ tokens out, \d+ in with sub-agents list price under \$0\.01", shown
+    )
 
 
 def test_an_edited_file_finds_its_sessions(viewer: Viewer, built: Home) -> None:
@@ -199,6 +205,60 @@ def test_an_exchange_is_forgotten_after_a_preview_and_restored(own: Viewer) -> N
     assert "Restored." in own.submit("/deletions/undo", {"deletion": "1"})
 
 
+def test_past_deletions_name_their_sessions_until_the_erasure(own: Viewer, tmp_path: Path) -> None:
+    home = Home(tmp_path / "own")
+    with Archive(home) as archive:
+        [detail] = archive.search.details(["obs-18"])
+        deletions = archive.deletions
+        number = deletions.delete(DeletionRequest(("obs-18",)), deletions.preview(DeletionRequest(("obs-18",))).token)
+
+    assert detail.session_title in text_of(own.page("/deletions"))
+    with Archive(home) as archive:
+        archive.deletions.erase_now(number.number or 0)
+        assert all(deletion.summary.titles == () for deletion in archive.deletions.history())
+    assert detail.session_title not in text_of(own.page("/deletions"))
+
+
+def test_pinned_sessions_are_first_and_tags_filter(own: Viewer, tmp_path: Path) -> None:
+    listed = re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page("/sessions"))
+    fields = {"title": "Ebb & flow", "tags": "#Tides, later", "pinned": "1"}
+
+    page = text_of(own.submit(f"{listed[-1].removeprefix('/view')}/label", fields))
+
+    assert "Ebb &amp; flow" in page
+    assert "Pinned # Tag later later # Tag tides" in page
+    for path in ("/", "/sessions"):
+        assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page(path))[0] == listed[-1]
+    assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page("/sessions?tag=tides")) == [listed[-1]]
+    own.submit(f"{listed[-1].removeprefix('/view')}/label", {"title": "", "tags": "later"})
+    assert "No session matches" in own.page("/sessions?tag=tides")
+    assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page("/sessions")) == listed
+    assert "Invalid tag: a*b" in own.submit(f"{listed[-1].removeprefix('/view')}/label", {"tags": "a*b"}, 400)
+
+
+def test_a_dismissed_item_is_no_longer_open(own: Viewer, tmp_path: Path) -> None:
+    def items() -> list[str]:
+        with Archive(Home(tmp_path / "own")) as archive:
+            return [item.text for item in archive.search.open_items(Filters(), 50)]
+
+    before = items()
+    page = text_of(own.submit("/dismiss", {"item": before[0]}))
+
+    assert "Dismissed: " in page
+    assert items() == before[1:]
+    own.submit("/dismiss", {"item": before[0], "undo": "1"})
+    assert items() == before
+
+
+def test_types_of_observations_have_names_for_people(viewer: Viewer) -> None:
+    """Addresses have the types."""
+    html = viewer.page("/observations")
+
+    assert re.search(r'href="/view/observations\?type=bug-fix"[^>]*>Fix ', html)
+    assert "bug-fix" not in text_of(html)
+    assert all(kind.label for kind in ObservationType)
+
+
 def test_nothing_is_forgotten_without_a_target(own: Viewer) -> None:
     """A request without a target would select the whole archive."""
     own.page("/forget", 400)
@@ -219,6 +279,10 @@ def test_a_read_only_viewer_changes_no_byte(built: Home, tmp_path: Path) -> None
             opened.page(path)
         token = opened.page("/forget?target=obs-18").partition('name="confirm" value="')[2].partition('"')[0]
         opened.submit("/forget", {"target": "obs-18", "confirm": token}, 403)
+        session = re.findall(r'href="/view(/sessions/[^"]*)" data-row', opened.page("/sessions"))[0]
+        assert "Rename, tag or pin" not in opened.page(session)
+        opened.submit(f"{session}/label", {"title": "Mine"}, 403)
+        opened.submit("/dismiss", {"item": "Open: all"}, 403)
 
     assert contents(tmp_path / "own") == before
 
