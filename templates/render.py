@@ -206,10 +206,6 @@ def listed_title(hit: Hit) -> str:
     return f"{hit.title} in: {hit.session_title}" if short and named else hit.title
 
 
-_TYPES: Final = " or ".join(", ".join(ObservationType).rsplit(", ", 1))
-"""Types of observations, as a prompt for a language model lists them."""
-
-
 class Renderer:
     """Renderer of core values as Markdown for agents and users.
 

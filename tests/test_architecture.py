@@ -72,7 +72,7 @@ LOCAL_IMPORTS: dict[str, int] = {
     "agents": 2,
     "agents/ask": 2,
     "agents/hooks": 2,
-    "core": 6,
+    "core": 7,
     "observe": 11,
     "observe/llm": 1,
     "observe/memory": 2,

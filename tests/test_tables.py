@@ -54,8 +54,8 @@ HOOK = {
 }
 TYPE = {
     "core/observation.py": (
-        '    DECISION = "decision", CardPart.DECISION',
-        '    INCIDENT = "incident", CardPart.FINDING, "", "outage"\n',
+        '    DECISION = "decision", "Decision", CardPart.DECISION',
+        '    INCIDENT = "incident", "Incident", CardPart.FINDING, "", "outage"\n',
     ),
     "observe/rules/phrases.json": (
         ' "classification.feature": {',

@@ -219,7 +219,7 @@ def test_past_deletions_name_their_sessions_until_the_erasure(own: Viewer, tmp_p
     assert detail.session_title not in text_of(own.page("/deletions"))
 
 
-def test_pinned_sessions_are_first_and_tags_filter(own: Viewer, tmp_path: Path) -> None:
+def test_pinned_sessions_are_first_and_tags_filter(own: Viewer) -> None:
     listed = re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page("/sessions"))
     fields = {"title": "Ebb & flow", "tags": "#Tides, later", "pinned": "1"}
 
