@@ -19,7 +19,7 @@ from ..core.conversation import SessionKind, now, show_day
 from ..core.document import CodeLine, CodeLines, Symbol, Symbols
 from ..core.home import OWN_PROMPT_MARK
 from ..core.memory import MemoryEvent, StoredMemory
-from ..core.observation import DETAIL_TOKENS, Observation
+from ..core.observation import DETAIL_TOKENS, Observation, ObservationType
 from ..core.query import FIELDS, Filters, Mode
 from ..core.reports import HANDOFF_TOKENS, Handoff
 from ..core.results import (
@@ -69,6 +69,8 @@ _NOTE_TOKENS: Final = 12
 """Maximum tokens of each word, phrase or expression in a note."""
 _UNLIMITED: Final = 100
 """Token limit of titles, which no title of at most 90 characters exceeds."""
+_TYPES: Final = " or ".join(", ".join(ObservationType).rsplit(", ", 1))
+"""Types of observations in a sentence, for the prompt of a model."""
 _DIGEST: Final = 40
 """Maximum tokens of each text in a line about a past session."""
 _TRIALS: Final = 4
@@ -435,13 +437,14 @@ class Renderer:
     def prompts(self, name: str) -> tuple[str, str, Callable[..., str]]:
         """Return the prompts for a language model: their version, the system prompt, and the filling of the request.
 
-        The version changes with every change of a template. All requests have the same system prompt, so that a
+        The version changes with every change of a template or of the types. All requests have the same system prompt, so that a
         provider can cache it.
         """
         system, request = f"{name}_system", f"{name}_request"
         sources = "\0".join(packaged(f"{template}.md.j2") or "" for template in (system, request))
-        version = sha256(sources.encode()).hexdigest()[:8]
-        return version, self.fill(system, mark=OWN_PROMPT_MARK), partial(self.fill, request, mark=OWN_PROMPT_MARK)
+        version = sha256(sources.replace("{{ types }}", _TYPES).encode()).hexdigest()[:8]
+        instructions = self.fill(system, mark=OWN_PROMPT_MARK, types=_TYPES)
+        return version, instructions, partial(self.fill, request, mark=OWN_PROMPT_MARK)
 
     def _first_items(self, items: tuple[_Item, ...], page: Callable[[tuple[_Item, ...]], str]) -> str:
         """Return the page with as many of the first items as the budget allows."""

@@ -78,7 +78,7 @@ from palaver.core.observation import ObservationType
 from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.rules.classification import TypeSignals, classify
-from palaver.templates.render import ExtractionPrompts, Renderer
+from palaver.templates.render import Renderer
 import tables
 
 def run(command, *words, **options):
@@ -107,7 +107,7 @@ print(json.dumps({
     "codex": hooks_text(HOOK_CLIENTS[0], ServerEntry("palaver", ("mcp",), {}), ["idle"]),
     "derived": {path.name: text for path, text in tables.derived().items()},
     "types": [ObservationType.parse("Outage"), classify(TypeSignals(["Outage of the shop"], "", "", (), changed=True))],
-    "prompt": ExtractionPrompts(renderer).system(),
+    "prompt": renderer.prompts("observe")[1],
 }))
 """
 

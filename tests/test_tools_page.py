@@ -21,9 +21,10 @@ def test_the_page_is_current() -> None:
 
 
 def test_the_page_lists_every_tool() -> None:
-    """All 58 tools of the five toolsets have a row."""
+    """Every tool of the five toolsets has a row."""
     text = PAGE.read_text("utf-8")
     names = [tool.name for name in TOOLSETS for tool in find_toolset(name).tools]
 
-    assert len(names) == 58
+    assert len(TOOLSETS) == 5
+    assert len(names) > 50
     assert [name for name in names if f"| `{name}` |" not in text] == []

@@ -77,6 +77,7 @@ def test_the_format_on_the_page_fulfils_the_contract() -> None:
             {"who": "parrot", "said": "Hello!"},
             {"who": 3},
             {"who": "cat"},
+            {"who": "parrot", "said": "\x1b[31m"},
         ]
         data = jsonl([*talk, b"", b"not json", *talk])
         found = events(parrot, *talk)
