@@ -437,8 +437,8 @@ class Renderer:
     def prompts(self, name: str) -> tuple[str, str, Callable[..., str]]:
         """Return the prompts for a language model: their version, the system prompt, and the filling of the request.
 
-        The version changes with every change of a template or of the types. All requests have the same system prompt, so that a
-        provider can cache it.
+        The version changes with every change of a template or of the types. All requests have the same system prompt,
+        so that a provider can cache it.
         """
         system, request = f"{name}_system", f"{name}_request"
         sources = "\0".join(packaged(f"{template}.md.j2") or "" for template in (system, request))
