@@ -89,23 +89,25 @@ def test_a_filter_is_applied_when_it_changes(browser: Browser, served: Access) -
 def test_a_session_is_labelled_without_script(browser: Browser, built: Home, tmp_path: Path) -> None:
     """The form of a session, and the pages that show what it stored, are accessible and fit."""
     shutil.copytree(built.root, tmp_path / "own")
-    options = {"java_script_enabled": False, "viewport": {"width": 360, "height": 800}}
-    with serving(Home(tmp_path / "own")) as access, opened(browser, access, "/view/sessions", **options) as page:
-        page.locator("[data-row]").last.click()
-        session = page.url
-        page.get_by_text("Rename, tag or pin").click()
-        page.get_by_label("Title").fill("Ebb and flow")
-        page.get_by_label("Tags").fill("tides, later")
-        page.get_by_label("Pinned").check()
-        page.get_by_role("button", name="Save").click()
-        assert page.locator("h1").inner_text() == "Ebb and flow"
-        page.locator(".labels a").first.click()
-        assert page.locator("[data-row]").all_inner_texts() == ["Ebb and flow"]
-        for path in (session, f"{access.origin}/view/", f"{access.origin}/view/sessions?tag=later"):
-            page.goto(path)
-            page.evaluate(axe())
-            assert page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)["violations"] == []
-            assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    size = {"width": 360, "height": 800}
+    with serving(Home(tmp_path / "own")) as access:
+        with opened(browser, access, "/view/sessions", java_script_enabled=False, viewport=size) as page:
+            page.locator("[data-row]").last.click()
+            session = page.url
+            page.get_by_text("Rename, tag or pin").click()
+            page.get_by_label("Title").fill("Ebb and flow")
+            page.get_by_label("Tags").fill("tides, later")
+            page.get_by_label("Pinned").check()
+            page.get_by_role("button", name="Save").click()
+            assert page.locator("h1").inner_text() == "Ebb and flow"
+            page.locator(".labels a").first.click()
+            assert page.locator("[data-row]").all_inner_texts() == ["Ebb and flow"]
+        with opened(browser, access, "/view/", viewport=size) as page:
+            for address in (session, f"{access.origin}/view/", f"{access.origin}/view/sessions?tag=later"):
+                page.goto(address)
+                page.evaluate(axe())
+                assert page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)["violations"] == []
+                assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
 def test_lists_work_without_script(browser: Browser, served: Access) -> None:

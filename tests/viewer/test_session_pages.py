@@ -154,8 +154,8 @@ def test_a_patch_of_several_files_is_listed_by_file(tmp_path: Path) -> None:
         opened = [text_of(viewer.page(address)) for address in (one, two)]
 
     listed = text_of(html)
-    assert "a.py 1 edit Apply patch on line 4 +1 −1" in listed
-    assert "b.py 1 edit Apply patch on line 4 +1 Show" in listed
+    assert "a.py 1 edit Apply patch at line 4 of the session +1 −1" in listed
+    assert "b.py 1 edit Apply patch at line 4 of the session +1 Show" in listed
     assert ("+y" in opened[0], "+z" in opened[0]) == (True, False)
     assert ("+y" in opened[1], "+z" in opened[1]) == (False, True)
 
