@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
@@ -118,9 +118,10 @@ def open(*, projects: Sequence[str], after: str | None, before: str | None, limi
         click.echo("No session has open items or next steps. To list sessions: palaver sessions")
 
 
-def _choices(options: Mapping[str, Any]) -> list[SessionOutline]:
+def _choices(options: dict[str, Any]) -> list[SessionOutline]:
     """Return the latest sessions that match the options of `palaver sessions`."""
-    query, choices = Query.newest(by="session", **{**options, "limit": LIMIT_MAX}), list[SessionOutline]()
+    options["limit"] = LIMIT_MAX
+    query, choices = Query.newest(by="session", **options), list[SessionOutline]()
     with open_layers() as layers:
         while len(choices) < _PICKED_MAX:
             page = layers.sessions(query)
@@ -187,7 +188,7 @@ def tag(*, session: str, tags: Sequence[str], remove: Sequence[str], as_json: bo
 @click.option("--undo", is_flag=True, help="Unpin the session.")
 @as_json
 def pin(*, session: str, undo: bool, as_json: bool) -> None:
-    """Pin SESSION to the home page of `palaver view` and to `palaver sessions --pinned`."""
+    """Pin SESSION to the top of the lists of `palaver view`."""
     with _changing(session) as (labels, number):
         labels.pin(number, pinned=not undo)
     _print_label(session, as_json=as_json)
