@@ -15,7 +15,7 @@ from ..observe.archive import Archive
 from ..templates.json_output import to_json, with_tokens
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_message, print_page, renderer
-from .project_option import only_projects, places_of
+from .project_option import only_projects, only_tags, places_of
 
 _LIMITS: Final = LoopLimits()
 
@@ -23,6 +23,7 @@ _LIMITS: Final = LoopLimits()
 @click.command()
 @click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
 @only_projects
+@only_tags
 @click.option("--anywhere", is_flag=True, help="Do not prefer entries of the current folder's project.")
 @date_option("--after", "--since", "after", help="First date, inclusive.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
@@ -61,6 +62,7 @@ def ask(
     question: Sequence[str],
     *,
     projects: Sequence[str],
+    tags: Sequence[str],
     anywhere: bool,
     after: str | None,
     before: str | None,
@@ -81,7 +83,7 @@ def ask(
     answer. --max-cost also sets a budget. Without a model, or if the model fails, rules compose the answer.
     """
     places = [place for project in projects for place in places_of(project)]
-    filters = Filters.parse(after=after, before=before, projects=places)
+    filters = Filters.parse(after=after, before=before, projects=places, tags=tags)
     with Archive.find() as archive:
         refuse_demo_only(archive.home, "search WORDS")
         here = "" if anywhere or places else archive.search.project_at(Path.cwd())

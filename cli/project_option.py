@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..observe.memory import MemoryCore
 
 in_project = click.option("--project", metavar="NAME", help="Project: name, folder, or `.` (current folder).")
+only_tags = click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only sessions with this tag.")
 only_projects = click.option(
     "--project",
     "projects",

@@ -24,7 +24,7 @@ from ..templates.json_output import to_json, with_tokens
 from ..templates.quote import line
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_page, renderer
-from .project_option import archived_as, only_projects, places_of
+from .project_option import archived_as, only_projects, only_tags, places_of
 from .search import open_layers
 
 _PICKED_MAX: Final = 300
@@ -44,7 +44,7 @@ _ACTIONS: Final = {
 @only_projects
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ...")
 @click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only sessions with this tag.")
+@only_tags
 @click.option("--file", "files", multiple=True, metavar="FILE", help="Only sessions that read or modified FILE.")
 @date_option("--after", "--since", "after", help="First date, inclusive: 2026-03-01, yesterday, 3 weeks ago, march.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
@@ -95,13 +95,22 @@ def projects(*, as_json: bool) -> None:
 
 @click.command()
 @only_projects
+@only_tags
 @date_option("--after", "--since", "after", help="First date, inclusive.")
 @date_option("--before", "--until", "before", last=True, help="Last date, inclusive.")
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 200), default=20, show_default=True, metavar="N", help="Maximum items."
 )
 @as_json
-def open(*, projects: Sequence[str], after: str | None, before: str | None, limit: int, as_json: bool) -> None:  # noqa: A001 - the name of the command
+def open(  # noqa: A001 - the name of the command
+    *,
+    projects: Sequence[str],
+    tags: Sequence[str],
+    after: str | None,
+    before: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
     """List open items and next steps of past sessions, the newest first, with session ID and date.
 
     They come from the cards of the sessions, which quote what the agent left undone or proposed as next step. Items
@@ -109,7 +118,7 @@ def open(*, projects: Sequence[str], after: str | None, before: str | None, limi
     """
     places = [place for project in projects for place in places_of(project)]
     with open_layers() as layers:
-        items = layers.open_items(Filters.parse(after=after, before=before, projects=places), limit)
+        items = layers.open_items(Filters.parse(after=after, before=before, projects=places, tags=tags), limit)
     if as_json:
         print_json({"items": items})
     elif items:

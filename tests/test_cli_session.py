@@ -114,5 +114,7 @@ def test_tags_filter_sessions_and_searches() -> None:
     assert [row["session_id"][:8] for row in listed] == [SESSION]
     assert hits
     assert {hit["session_id"][:8] for hit in hits} == {SESSION}
+    assert "Sources" in palaver("ask", "sqlite or json files", "--tag", "storage", "--no-model").output
+    assert json.loads(palaver("open", "--tag", "storage", "--json").output)["items"] == []
     assert "Tags: storage." in palaver("search", "sqlite", "--tag", "nowhere").output
     assert "both this ID and this tag" in palaver("search", "sqlite", "--tag", "storage", "--session", "7e05").output
