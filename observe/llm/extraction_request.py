@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -51,9 +51,10 @@ _SUBTITLE, _NARRATIVE, _CONCEPT = 160, 900, 40
 _ORIGINS: Final = {"human": Origin.HUMAN, ERROR: Origin.TOOL}
 """Origin of quotes by speaker. All other text counts as the assistant's."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
-TypeName = Literal[
-    "decision", "bug-fix", "pattern", "feature", "refactor", "learning", "debug", "test", "config", "general"
-]
+if TYPE_CHECKING:
+    TypeName = str
+else:
+    TypeName = Literal[tuple(map(str, ObservationType))]
 ItemT = TypeVar("ItemT")
 TOKENS_OUT: Final = 1_600
 """Maximum tokens of a reply, with the model's thinking. A card with five findings needs about 1,500."""

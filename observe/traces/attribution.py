@@ -24,7 +24,7 @@ from ...core.conversation import Milliseconds, show_instant
 from ...core.errors import DocumentNotFound, DocumentUnreadable, InvalidInput
 from ...core.runtime import Closing
 from ...search.present.details import SessionName, SessionNames
-from .blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
+from .git_blame import BlamedLine, Commit, CommitGroup, CommitLookup, Repository, blame, unversioned
 
 _SLACK = 60_000
 """Tolerated difference between the clocks of commits and transcripts, in milliseconds."""
