@@ -5,6 +5,7 @@ machine could keep any number of connections open without a token.
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from contextlib import ExitStack, contextmanager
@@ -57,10 +58,16 @@ def serve_app(app: App, listener: socket.socket, started: Callable[[], None] = l
     settings = uvicorn.Config(
         app, http=TimedProtocol, log_config=None, access_log=False, ws="none", server_header=False
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_no_interruption)
     with ExitStack() as stack:
         sockets = [listener, *map(stack.enter_context, _on_ipv6(listener.getsockname()[1]))]
         started()
         _HttpServer(settings).run(sockets=sockets)
+
+
+def _is_no_interruption(record: logging.LogRecord) -> bool:
+    """Return False for the traceback that Starlette logs when Ctrl-C cancels the lifespan of an application."""
+    return "KeyboardInterrupt" not in record.getMessage()
 
 
 def _on_ipv6(port: int) -> list[socket.socket]:

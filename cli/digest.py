@@ -24,7 +24,7 @@ _FRAME: Final = 5
 @click.command()
 @click.option("--week", is_flag=True, help="The last seven days, with today. This is the default.")
 @date_option("--since", "--after", "since", help="First date, inclusive: 2026-03-01, yesterday, last week, march.")
-@date_option("--until", "--before", "until", last=True, help="Last date, inclusive.")
+@date_option("--until", "--before", "until", last=True, help="Last date, inclusive. Needs --since.")
 @only_projects
 @click.option("--markdown", is_flag=True, help="Print a Markdown report without a limit, and without marks for agents.")
 @as_json
@@ -38,6 +38,8 @@ def digest(
 
     The cost is the list price of all tokens in the period, which is not your bill: see `palaver usage --help`.
     """
+    if until and not since:
+        raise click.UsageError("--until needs --since.")
     if week and since:
         raise click.UsageError("--week and --since exclude each other.")
     archive = Archive.find()

@@ -18,7 +18,7 @@ from ..core.reports import Handoff, many
 from ..observe.session_handoff import HandoffWriter
 from ..search.archive_search import ArchiveSearch
 from ..templates.quote import line
-from .output import as_json, print_json, print_message, print_page, renderer
+from .output import as_json, print_json, print_message, print_page, renderer, unwrapped
 from .search import open_layers
 
 _CLIPBOARDS: Final = (
@@ -179,7 +179,7 @@ def _print_command(arguments: list[str], folder: Path, missing: int, *, as_json:
         return
     if missing:
         print_message("The agent has deleted this session. To restore it first, run this without --print.")
-    click.echo(shell_line(arguments, folder))
+    click.echo(shell_line(arguments, folder), file=unwrapped(sys.stdout))  # A line break would end the command.
 
 
 def _print_removed(paths: list[Path], *, as_json: bool) -> None:
@@ -213,7 +213,7 @@ def handoff(
     home = Home.find()
     with open_layers(home) as layers:
         number = layers.session_number(session)
-        brief, session_folder = _brief(home, layers, number), layers.store.sessions.load(number).cwd
+        brief, session_folder = _brief(home, layers, number, folder), layers.store.sessions.load(number).cwd
     if as_json:
         print_json(brief)
         return
@@ -228,8 +228,8 @@ def handoff(
         _start(arguments, _folder_for(session_folder, folder, may_ask=True))
 
 
-def _brief(home: Home, layers: ArchiveSearch, number: int) -> Handoff:
-    return HandoffWriter(layers.store, Redactor(home.key())).brief(number)
+def _brief(home: Home, layers: ArchiveSearch, number: int, folder: Path | None = None) -> Handoff:
+    return HandoffWriter(layers.store, Redactor(home.key())).brief(number, folder)
 
 
 def _copy(page: str) -> None:

@@ -62,9 +62,12 @@ def sessions(context: click.Context, /, *, pick: bool, as_json: bool, **options:
     sessions that contain the words.
     """
     options["projects"] = [*map(archived_as, options["projects"])]
+    if pick and as_json:
+        raise click.UsageError("--pick and --json cannot be combined.")
     if pick:
         if command := _picked(_choices(options)):
-            cast("click.Group", context.find_root().command).main(command, "palaver", standalone_mode=False)
+            group = cast("click.Group", context.find_root().command)
+            context.exit(group.main(command, "palaver", standalone_mode=False) or 0)
         return
     with open_layers() as layers:
         page = layers.sessions(Query.newest(by="session", **options))

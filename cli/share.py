@@ -69,8 +69,14 @@ def share(
     """
     if vault is not None and (lines or target or markdown or output or prompts_only):
         raise click.UsageError("--vault can only be combined with SESSION, --project, --yes, --force and --json.")
-    if vault is None and (not session or project is not None):
+    if vault is None and project is not None:
+        raise click.UsageError("--project needs --vault.")
+    if session and project is not None:
+        raise click.UsageError("SESSION and --project cannot be combined.")
+    if vault is None and not session:
         raise click.UsageError("Give a SESSION, or a folder with --vault DIR.")
+    if as_json and target == "-":
+        raise click.UsageError("--json and --to - cannot be combined.")
     if output and prompts_only:
         raise click.UsageError("--output and --prompts-only cannot be combined.")
     archive = Archive.find()
@@ -153,7 +159,7 @@ def _share_vault(
 def _plan(
     archive: Archive, folder: Path, session: str, project: str | None, *, force: bool
 ) -> tuple[VaultUpdate, VaultReport]:
-    vault, sharing = Vault(folder), archive.sharing
+    vault, sharing = Vault(folder, archive.sharing.archive_id), archive.sharing
     if session:
         numbers = [archive.search.session_number(session)]
     else:

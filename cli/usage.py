@@ -67,5 +67,4 @@ def usage(
     elif rows:
         print_page(renderer().fill("usage", report=report, rows=rows))
     else:
-        hint = "Remove a filter, or run `palaver status` to see what is archived."
-        click.echo(f"No archived conversation with token counts matches. {hint}")
+        print_page(renderer().fill("usage_none", report=report, filtered=filters != UsageFilter()))

@@ -41,7 +41,8 @@ class ProjectDigest(Struct, frozen=True):
 
     Attributes:
         sessions: Number of sessions without those of sub-agents.
-        tokens: Tokens of the sessions in the period, with sub-agents. `cost` is their list price.
+        tokens: Tokens of the sessions in the period, with sub-agents. `cost` is their list price, without that of the
+            `unpriced_tokens`, whose models have no known price.
         omitted: Number of statements that were left out of each list, by its name.
     """
 
@@ -54,6 +55,7 @@ class ProjectDigest(Struct, frozen=True):
     learned: tuple[DigestLine, ...] = ()
     open: tuple[DigestLine, ...] = ()
     omitted: dict[str, int] = {}
+    unpriced_tokens: int = 0
 
     def lists(self) -> Iterator[tuple[str, tuple[DigestLine, ...]]]:
         """Yield the name and the statements of each list that is not empty."""

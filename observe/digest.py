@@ -46,7 +46,10 @@ def digest_of(search: ArchiveSearch, usage: TokenUsage, filters: Filters, progre
     for name in dict.fromkeys(session.project for session in sessions):
         project = _project(name, [session for session in sessions if session.project == name], results)
         row = costs.get(name)
-        projects.append(project if row is None else replace(project, tokens=row.counts.total, cost=row.cost))
+        if row is not None:
+            counts = row.counts.total
+            project = replace(project, tokens=counts, cost=row.cost, unpriced_tokens=row.unpriced_tokens)
+        projects.append(project)
     return Digest(
         filters.after,
         filters.before,

@@ -43,8 +43,8 @@ class HandoffWriter:
     def __init__(self, store: Store, redactor: Redactor) -> None:
         self._store, self._redactor = store, redactor
 
-    def brief(self, number: int) -> Handoff:
-        """Return the brief about the session with the store's ID `number`."""
+    def brief(self, number: int, folder: Path | None = None) -> Handoff:
+        """Return the brief about the session with the store's ID `number`. `folder` is where its project now is."""
         session, keys = self._store.sessions.load(number), self._store.summaries.conversation(number)
         card, learned = self._store.summaries.of_session(number), self._in_force(keys)
         prompt_lines = self._prompt_lines(number) if card else set[int]()
@@ -59,7 +59,7 @@ class HandoffWriter:
             agent=session.agent,
             title=self._clean(title),
             project=self._clean(session.project),
-            folder=self._clean(session.cwd),
+            folder=self._clean(str(folder) if folder else session.cwd),
             branch=self._clean(session.branch),
             ended=session.ended,
             goal=tuple(self._goal(sections["goal"], keys)),
@@ -67,7 +67,7 @@ class HandoffWriter:
             decisions=sections["decisions"],
             failed=sections["failed"],
             open=sections["open"],
-            files=tuple(self._files(keys, session)),
+            files=tuple(self._files(keys, session, folder)),
         )
 
     def _in_force(self, keys: Sequence[int]) -> list[StoredObservation]:
@@ -123,7 +123,7 @@ class HandoffWriter:
             if turn is not None:
                 yield HandoffLine(self._clean(label + turn.text), f"{ids.show('exchange', key)} line {turn.line}")
 
-    def _files(self, keys: Sequence[int], session: Session) -> Iterator[HandoffFile]:
+    def _files(self, keys: Sequence[int], session: Session, folder: Path | None) -> Iterator[HandoffFile]:
         """Yield the changed files, the latest first. Paths in the session's folder are relative to it."""
         order = {key: position for position, key in enumerate(keys)}
         edits = sorted(self._store.edits.of_exchanges(keys), key=lambda edit: -order[edit.exchange])
@@ -132,8 +132,8 @@ class HandoffWriter:
             foreign = PureWindowsPath(edit.path).drive  # `absolute_path` would join it to the folder on other systems
             latest.setdefault(edit.path if foreign else edit.absolute_path, edit.exchange)
         for path, key in islice(latest.items(), _FILES):
-            state, digest = _state(Path(path), session.ended)
             name = os.path.relpath(path, session.cwd) if Path(path).is_relative_to(session.cwd or "/") else path
+            state, digest = _state(folder / name if folder else Path(path), session.ended)
             yield HandoffFile(self._redactor.redact(name).text, state, ids.show("exchange", key), digest)
 
     def _clean(self, text: str) -> str:

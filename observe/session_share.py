@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeVar, cast
@@ -17,9 +18,10 @@ from ..archiver.redaction.home_paths import HomePaths
 from ..archiver.redaction.redactor import PLACEHOLDER
 from ..archiver.store import Store
 from ..archiver.store.exchange_table import ExchangeSpan
+from ..archiver.store.session_label_table import SessionLabel
 from ..core import ids
 from ..core.conversation import Exchange, Kind
-from ..core.errors import InvalidInput, InvalidLineRange
+from ..core.errors import InvalidInput, InvalidLineRange, UnknownIds
 from ..core.home import Home
 from ..core.shared_session import (
     LeftOutLines,
@@ -94,7 +96,7 @@ class Scrubber:
 
 
 class _Tally(Struct):
-    """What was chosen and withheld so far."""
+    """Tally of shared and withheld parts."""
 
     left_out: list[LeftOutLines] = field(default_factory=list[LeftOutLines])
     withheld: Counter[str] = field(default_factory=Counter[str])
@@ -109,6 +111,8 @@ class SessionSharer:
         self._store, self._user_home, self._views = store, user_home, SessionViews(home, store)
         self._raw, self._redactor = RawArchive(home.archive), Redactor(home.key())
         self._private = PrivateProjects(store, private_projects)
+        self.archive_id = blake2b(b"vault", key=home.key()[:64], digest_size=8).hexdigest()
+        """Identity of the archive, which tells nothing about its key."""
 
     def scrubber(self) -> Scrubber:
         """Return a new scrubber."""
@@ -132,7 +136,8 @@ class SessionSharer:
             reasons = ", ".join(dict.fromkeys(str(lines.reason) for lines in tally.left_out)) or "no conversation"
             raise InvalidInput(f"Nothing of this session can be shared: {reasons}", hint="Choose another session.")
         has_private = any(lines.reason is LeftOutReason.PRIVATE_PROJECT for lines in tally.left_out)
-        header = self._header(number, options, exchanges[0].heading if has_private else "")
+        is_part = options.first is not None or options.prompts_only
+        header = self._header(number, exchanges[0].heading if has_private or is_part else "")
         scrubber = self.scrubber()
         shared = scrubber.value(SharedSession(header, tuple(exchanges), _report_of(header, exchanges)))
         report = replace(
@@ -157,8 +162,10 @@ class SessionSharer:
         """Return whether the archive contains a conversation of the session with this name, and it is not private."""
         try:
             number = self._views.number(name)
-        except InvalidInput:
+        except UnknownIds:
             return False
+        except InvalidInput:  # Several sessions have this ID.
+            return True
         keys = self._store.summaries.conversation(number)
         return bool(keys) and not any(map(self._private.includes, self._store.exchanges.load(keys).values()))
 
@@ -173,15 +180,17 @@ class SessionSharer:
                     raise InvalidLineRange(f"line {options.first} is past the last line, which is {file.source.lines}")
                 yield part, file
 
-    def _header(self, number: int, options: ShareOptions, public_title: str) -> SessionHeader:
-        """Return the header without facts that can state something that is not shared.
+    def _header(self, number: int, public_title: str) -> SessionHeader:
+        """Return the header of a session.
 
-        `public_title` replaces the title of a session with private exchanges.
+        `public_title` replaces the title that the user has not given, and the card, because both can state what is not
+        shared: an agent's words, other lines, or a private exchange.
         """
         header = replace(self._views.header(number), parent="", parent_title="")
-        if public_title:
-            return replace(header, title=public_title, facts=())
-        return replace(header, facts=()) if options.first or options.prompts_only else header
+        if not public_title:
+            return header
+        own = self._store.session_labels.of([number]).get(number, SessionLabel()).title
+        return replace(header, title=own or public_title, facts=())
 
     def _exchanges(
         self, part: int, file: SessionFile, options: ShareOptions, tally: _Tally

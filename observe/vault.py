@@ -23,10 +23,11 @@ _NAME: Final = re.compile(r"(?:sessions|observations)/[^/\\\0]+\.md")
 
 
 class VaultNote(Struct, frozen=True):
-    """Note of a vault: the name of its session, and the hash of its content."""
+    """Note of a vault: the name of its session, the hash of its content, and the archive that exported it."""
 
     session: str
     sha256: str
+    archive: str = ""
 
 
 class _NoteList(Struct):
@@ -35,11 +36,15 @@ class _NoteList(Struct):
 
 
 class Vault:
-    """Vault in a folder, which need not exist yet."""
+    """Vault in a folder, which need not exist yet. Notes that another archive exported are never removed."""
 
-    def __init__(self, folder: Path) -> None:
-        """Read the list of notes. Raises `InvalidInput` if it is damaged, or if the path is no folder."""
-        self._folder, self._list = folder, folder / _LIST
+    def __init__(self, folder: Path, archive: str) -> None:
+        """Read the list of notes. `archive` identifies the archive, which removes only its own notes.
+
+        Raises:
+            InvalidInput: The list is damaged, or the path is no folder.
+        """
+        self._folder, self._list, self._archive = folder, folder / _LIST, archive
         if folder.exists() and not folder.is_dir():
             raise InvalidInput(f"{folder} is not a folder", hint="Choose another folder for the vault.")
         try:
@@ -68,10 +73,13 @@ class Vault:
         update = VaultUpdate(self._folder, dict(self._notes))
         for session, texts in notes.items():
             for name, text in texts.items():
-                self._plan_note(update, name, VaultNote(session, _hash(text.encode())), text, force=force)
-        gone = {note.session for note in self._notes.values() if note.session not in notes}
+                self._plan_note(
+                    update, name, VaultNote(session, _hash(text.encode()), self._archive), text, force=force
+                )
+        own = {name: note for name, note in self._notes.items() if note.archive == self._archive}
+        gone = {note.session for note in own.values() if note.session not in notes}
         gone -= {session for session in gone if exists(session)}
-        for name, note in self._notes.items():
+        for name, note in own.items():
             if note.session in gone or name not in notes.get(note.session, {name: ""}):
                 self._plan_removal(update, name, force=force)
         return update
@@ -130,7 +138,7 @@ class VaultUpdate(Struct):
             (self.folder / name).unlink(missing_ok=True)
         content = msgspec.json.format(msgspec.json.encode(_NoteList(dict(sorted(self.notes.items())))))
         path = self.folder / _LIST
-        if self.notes and not (path.exists() and path.read_bytes() == content):
+        if (self.notes or path.exists()) and not (path.exists() and path.read_bytes() == content):
             self.folder.mkdir(parents=True, exist_ok=True)
             with replacing(path) as file:
                 file.write(content)

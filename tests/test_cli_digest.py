@@ -56,3 +56,7 @@ def test_an_empty_period_is_explained() -> None:
     assert digest("--week").startswith("No session in this period.")
     assert "exclude each other" in digest("--week", "--since", "yesterday", code=2)
     assert "Unknown project" in digest("--since", "2026-01-01", "--project", "tide-clok", code=2)
+
+
+def test_an_end_needs_a_start() -> None:
+    assert "--until needs --since" in digest("--until", "2026-01-01", code=2)

@@ -241,6 +241,19 @@ def test_notes_of_a_forgotten_session_are_removed(folder: Path) -> None:
     assert not any(FORK in path.read_text() for path in (folder / "vault").rglob("*.md"))
 
 
+def test_notes_of_another_archive_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    palaver("share", "--vault", "vault", "--yes")
+    before = files(folder / "vault")
+    other = folder.parent / "other"
+    ingest(other, door(), "0a0a0a0a-1111-4222-8333-444444444444")
+    monkeypatch.setenv("PALAVER_HOME", str(other / "palaver"))
+
+    palaver("share", "--vault", "vault", "--yes")
+
+    kept = {name: content for name, content in files(folder / "vault").items() if name in before}
+    assert {name for name in before if name.startswith("sessions/")} <= kept.keys()
+
+
 def test_a_list_of_notes_cannot_remove_other_files(folder: Path) -> None:
     """Names that are no notes of a vault are ignored."""
     (folder / "precious.md").write_text("")

@@ -54,7 +54,7 @@ class UsageTable:
         """Return the sources, or those of some sessions, that changed since their usage was read, oldest first."""
         rows = self._db.rows(
             f"""SELECT s.id, {_STATE} AS state, coalesce(r.byte, 0), coalesce(r.line, 1), r.context
-                FROM source s LEFT JOIN usage_read r ON r.source = s.id
+                FROM source s LEFT JOIN usage_read r ON r.source = s.id AND r.state LIKE '{VERSION} %'
                 WHERE {_COUNTED} AND s.session NOT NULL AND r.state IS NOT {_STATE}
                     AND (?2 IS NULL OR s.session IN (SELECT value FROM json_each(?2))) ORDER BY s.id""",
             (listed(COUNTED), None if sessions is None else listed(sessions)),

@@ -590,8 +590,9 @@ def last_session(
 ) -> DigestLine | None:
     """Return the last session in a folder or on its branch, with its open items and next steps, in at most 60 tokens.
 
-    A session of only one observation has no card, so this observation stands for it. Sessions without observations and
-    those that ended more than 14 days ago are not considered. If the last session quotes untrusted text, return None.
+    Of a session of only one observation, which has no card, this observation is returned. Sessions without observations
+    and those that ended more than 14 days ago are not considered. If the last session quotes untrusted text, return
+    None.
 
     Args:
         store: The store.
@@ -609,7 +610,8 @@ def last_session(
         stored = cards.get(number) or next(iter(results.get(number, ())), None)
         is_here = session.cwd == str(folder) or (bool(branch) and session.branch == branch)
         if is_here and session.native_id != without and (session.ended or 0) >= since and stored is not None:
-            return _card_line(stored) if Origin(stored.observation.origin).trust > Trust.LOW else None
+            trusted = Origin(stored.observation.origin).trust > Trust.LOW
+            return _card_line(store, number, stored) if trusted else None
     return None
 
 
@@ -617,11 +619,13 @@ def _contains(store: Store, namespace: str, project: str, cwd: str) -> bool:
     return store.projects.contains(namespace, Session("", "", project=project, cwd=cwd))
 
 
-def _card_line(stored: StoredObservation) -> DigestLine:
-    """Return the title with as many open items and next steps as fit. No item is cut."""
-    observation = stored.observation
-    text, notes = observation.title.removeprefix(SUMMARY), list[str]()
-    items = [fact for fact in observation.facts if is_open_item(fact)] if stored.summary else []
+def _card_line(store: Store, session: int, stored: StoredObservation) -> DigestLine:
+    """Return the title with as many open items and next steps as fit, without dismissed ones. No item is cut."""
+    observation, labels = stored.observation, store.session_labels
+    own = labels.of([session]).get(session)
+    text, notes = (own.title if own else "") or observation.title.removeprefix(SUMMARY), list[str]()
+    facts = labels.undismissed(session, observation.facts) if stored.summary else ()
+    items = [fact for fact in facts if is_open_item(fact)]
     for fact in sorted(items, key=lambda item: not item.startswith(OPEN)):
         if count("; ".join((text, *notes, fact))) <= _TOKENS:
             notes.append(fact)

@@ -520,6 +520,8 @@ def _exchange(pair: _AttributedLine) -> int:
 
 def _commit_of(repository: Repository | None, name: str) -> str:
     """Return the hash of a commit, or an empty text for an empty name."""
+    if name and repository is None:
+        raise InvalidInput("The file is not in a git repository", hint="Leave out --commit.")
     commit = repository.commit(name) if repository and name else ""
     if name and not commit:
         raise InvalidInput(f"No such commit: {name}", hint="Give a hash, branch or tag of the file's git repository.")

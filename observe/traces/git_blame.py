@@ -19,7 +19,17 @@ from ...archiver.store import Edit
 from ...core.conversation import Milliseconds
 
 _SECONDS = 60
-_QUIET = ("--no-pager", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "core.quotePath=false")
+_QUIET = (
+    "--no-pager",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "blame.ignoreRevsFile=",
+)
 _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_EXTERNAL_DIFF")
 """Environment variables that git sets for hooks and that would redirect a command to another repository."""
 

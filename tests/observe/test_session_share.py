@@ -217,3 +217,16 @@ def test_metadata_is_removed_from_images() -> None:
     assert int.from_bytes(cleaned[4:8], "little") == len(cleaned) - 8
     assert cleaned[20] == 0
     assert without_metadata("image/gif", b"GIF89a") is None
+
+
+def test_a_part_of_a_session_has_the_title_of_its_first_prompt(tmp_path: Path) -> None:
+    """An extracted title can state what an agent said, or what other lines say."""
+    records = records_of(
+        user("Make the lamp brighter"),
+        assistant(text("I replaced the secret dimmer of the lamp."), id="m1"),
+        user("Now the door"),
+        assistant(text("The door is open."), id="m2"),
+    )
+    with archived(tmp_path, records) as archive:
+        assert shared(archive, prompts_only=True).header.title == "Make the lamp brighter"
+        assert shared(archive, first=3).header.title == "Now the door"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from palaver.archiver.store import usage_table
 from palaver.core.config import Config
 from palaver.core.conversation import day_start, use_time_zone
 from palaver.core.deletion import DeletionRequest
@@ -235,3 +236,18 @@ def test_reading_reports_its_progress_and_can_be_stopped(history: History) -> No
     assert read_usage(history.home, history.store, should_stop=lambda: True) == 1
     assert read_usage(history.home, history.store, lambda done, total: steps.append((done, total))) == 0
     assert steps == [(0, 1), (1, 1)]
+
+
+def test_new_rules_of_counting_read_everything_again(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    history.write(reply("one"))
+    history.ingest()
+    usage_of(history)
+    [before] = [*history.store.usage.replies()]
+    assert history.store.usage.unread() == []
+
+    monkeypatch.setattr(usage_table, "_STATE", usage_table._STATE.replace(f"'{usage_table.VERSION} ", "'next "))
+    monkeypatch.setattr(usage_table, "VERSION", "next")
+
+    [position] = history.store.usage.unread()
+    assert (position.byte, position.line) == (0, 1)
+    assert usage_of(history).total.counts == before.counts
