@@ -12,7 +12,7 @@ from ..core.query import Filters
 from ..observe.archive import Archive
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_page, progress_bars, renderer
-from .project_option import only_projects, places_of
+from .project_option import only_projects, only_tags, places_of
 
 _WEEK: Final = "6 days ago"
 _SCREEN: Final = 40, 120
@@ -26,10 +26,18 @@ _FRAME: Final = 5
 @date_option("--since", "--after", "since", help="First date, inclusive: 2026-03-01, yesterday, last week, march.")
 @date_option("--until", "--before", "until", last=True, help="Last date, inclusive. Needs --since.")
 @only_projects
+@only_tags
 @click.option("--markdown", is_flag=True, help="Print a Markdown report without a limit, and without marks for agents.")
 @as_json
 def digest(
-    *, week: bool, since: str | None, until: str | None, projects: Sequence[str], markdown: bool, as_json: bool
+    *,
+    week: bool,
+    since: str | None,
+    until: str | None,
+    projects: Sequence[str],
+    tags: Sequence[str],
+    markdown: bool,
+    as_json: bool,
 ) -> None:
     """Report what was done, decided, learned and left open, and what it cost.
 
@@ -45,7 +53,7 @@ def digest(
     archive = Archive.find()
     refuse_demo_only(archive.home, "digest")
     names = [name for project in projects for name in places_of(project)]
-    filters = Filters.parse(after=since or _WEEK, before=until, projects=names)
+    filters = Filters.parse(after=since or _WEEK, before=until, projects=names, tags=tags)
     with archive, progress_bars() as report_progress:
         report = archive.digest(filters, partial(report_progress, "Counting"))
     if as_json:

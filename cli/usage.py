@@ -5,13 +5,14 @@ from functools import partial
 
 import click
 
+from ..core.query import FIELDS
 from ..core.time_expressions import between
 from ..core.usage_report import UsageFilter, UsageGroup
 from ..observe.archive import Archive
 from ..templates.json_output import to_json
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_page, progress_bars, renderer
-from .project_option import archived_as, only_projects
+from .project_option import archived_as, only_projects, only_tags
 
 _ROWS = 20
 """Maximum number of rows of a page, unless the option says otherwise."""
@@ -26,6 +27,7 @@ _ROWS = 20
     help="How to group tokens.",
 )
 @only_projects
+@only_tags
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent: claude-code, codex, ...")
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model.")
 @click.option("--branch", "branches", multiple=True, metavar="NAME", help="Only this git branch.")
@@ -37,6 +39,7 @@ def usage(
     *,
     by: str,
     projects: Sequence[str],
+    tags: Sequence[str],
     agents: Sequence[str],
     models: Sequence[str],
     branches: Sequence[str],
@@ -58,7 +61,8 @@ def usage(
     archive = Archive.find()
     refuse_demo_only(archive.home, "usage")
     first, end = between(after, before)
-    filters = UsageFilter(first, end, tuple(map(archived_as, projects)), tuple(agents), tuple(models), tuple(branches))
+    places, named = tuple(map(archived_as, projects)), FIELDS["tags"].parsed(tags)
+    filters = UsageFilter(first, end, places, tuple(agents), tuple(models), tuple(branches), named)
     with archive, progress_bars() as report_progress:
         report = archive.usage.report(UsageGroup(by), filters, partial(report_progress, "Counting"))
     rows = report.rows[:limit] if as_json else report.rows[: limit or _ROWS]

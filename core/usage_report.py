@@ -34,6 +34,7 @@ class UsageFilter(Struct, frozen=True):
     Attributes:
         after: Start of the time range, inclusive. `before` is its end, exclusive.
         projects: Project names or folders.
+        tags: Tags of the sessions, in lower case.
     """
 
     after: Milliseconds | None = None
@@ -42,6 +43,7 @@ class UsageFilter(Struct, frozen=True):
     agents: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 class UsageRow(Struct):

@@ -32,13 +32,13 @@ _CUT: Final = ("…", "...", ":")
 
 
 def digest_of(search: ArchiveSearch, usage: TokenUsage, filters: Filters, progress: Progress = silent) -> Digest:
-    """Return the digest of the sessions that match the filters of time and project. See `TokenUsage.report`.
+    """Return the digest of the sessions that match the filters of time, project and tag. See `TokenUsage.report`.
 
     Raises:
         UnknownProject: A project is unknown.
     """
     sessions = [session for session in _sessions(search, filters) if session.kind is SessionKind.MAIN]
-    replies = UsageFilter(filters.after, filters.before, filters.projects)
+    replies = UsageFilter(filters.after, filters.before, filters.projects, tags=filters.tags)
     spent = usage.report(UsageGroup.PROJECT, replies, progress)
     costs = {row.name: row for row in spent.rows}
     results = _results(search, sessions)

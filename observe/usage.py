@@ -56,10 +56,11 @@ class TokenUsage:
 
         Raises:
             UnknownProject: A project is unknown.
-            InvalidInput: An agent is unknown.
+            InvalidInput: An agent or a tag is unknown.
         """
         check_projects(self._store, filters.projects)
         check_agents(filters.agents, ())
+        tagged = self._store.session_labels.sessions_with(filters.tags)
         unread = read_usage(self._home, self._store, progress)
         replies, prices = self._store.usage.replies(), _Prices(self._config)
         sessions = _Sessions(self._store.sessions.all())
@@ -67,6 +68,7 @@ class TokenUsage:
             _Spent(reply, sessions.root(reply.session), prices.cost(reply))
             for reply in replies
             if sessions.matches(reply, filters)
+            and (not filters.tags or tagged & {reply.session, sessions.root(reply.session)})
         ]
         rows = self._rows(by, spent, sessions)
         return UsageReport(

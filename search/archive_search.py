@@ -76,11 +76,7 @@ class ArchiveSearch(Closing):
         """Return filters with the sessions that have one of the tags. Raises `InvalidInput` for an unknown tag."""
         if not filters.tags:
             return filters
-        labels = self._store.session_labels
-        if unknown := [tag for tag in filters.tags if not labels.tagged(tag)]:
-            hint = f"Tags: {', '.join(labels.tags()) or 'none. Add one with palaver session tag'}."
-            raise InvalidInput(f"No session has the tag {unknown[0]}", hint=hint)
-        numbers = {number for tag in filters.tags for number in labels.tagged(tag)}
+        numbers = self._store.session_labels.sessions_with(filters.tags)
         names = [session.native_id for session in self._store.sessions.several(numbers).values()]
         both = [name for name in names if not filters.sessions or name.startswith(filters.sessions)]
         if not both:

@@ -116,5 +116,10 @@ def test_tags_filter_sessions_and_searches() -> None:
     assert {hit["session_id"][:8] for hit in hits} == {SESSION}
     assert "Sources" in palaver("ask", "sqlite or json files", "--tag", "storage", "--no-model").output
     assert json.loads(palaver("open", "--tag", "storage", "--json").output)["items"] == []
+    used = json.loads(palaver("usage", "--by", "session", "--tag", "storage", "--json").output)
+    assert [row["name"] for row in used["rows"]] == ["0b6f"]
+    done = json.loads(palaver("digest", "--since", "2026-01-01", "--tag", "storage", "--json").output)
+    assert (done["sessions"], done["tokens"]) == (1, sum(used["rows"][0]["counts"].values()))
+    assert "Tags: storage." in palaver("usage", "--tag", "nowhere").output
     assert "Tags: storage." in palaver("search", "sqlite", "--tag", "nowhere").output
     assert "both this ID and this tag" in palaver("search", "sqlite", "--tag", "storage", "--session", "7e05").output

@@ -69,6 +69,14 @@ class SessionLabelTable:
         """Return the store's IDs of the sessions with a tag."""
         return self._db.numbers("SELECT session FROM session_tag WHERE tag = ?", (tag,))
 
+    def sessions_with(self, tags: Collection[str]) -> set[int]:
+        """Return the store's IDs of the sessions with any of the tags. Raises `InvalidInput` for an unknown tag."""
+        tagged = {tag: self.tagged(tag) for tag in tags}
+        if unknown := [tag for tag, numbers in tagged.items() if not numbers]:
+            hint = f"Tags: {', '.join(self.tags()) or 'none. Add one with palaver session tag'}."
+            raise InvalidInput(f"No session has the tag {unknown[0]}", hint=hint)
+        return {number for numbers in tagged.values() for number in numbers}
+
     def pinned(self) -> list[int]:
         """Return the store's IDs of the pinned sessions."""
         return self._db.numbers("SELECT session FROM session_label WHERE pinned <> 0")
