@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from palaver.archiver.formats.recorded_usage import VERSION
 from palaver.archiver.store import usage_table
 from palaver.core.config import Config
 from palaver.core.conversation import day_start, use_time_zone
@@ -245,7 +246,8 @@ def test_new_rules_of_counting_read_everything_again(history: History, monkeypat
     [before] = [*history.store.usage.replies()]
     assert history.store.usage.unread() == []
 
-    monkeypatch.setattr(usage_table, "_STATE", usage_table._STATE.replace(f"'{usage_table.VERSION} ", "'next "))
+    state = str(vars(usage_table)["_STATE"])
+    monkeypatch.setattr(usage_table, "_STATE", state.replace(f"'{VERSION} ", "'next "))
     monkeypatch.setattr(usage_table, "VERSION", "next")
 
     [position] = history.store.usage.unread()
