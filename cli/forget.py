@@ -16,7 +16,7 @@ from ..templates.environment import undo_command
 from ..templates.json_output import to_json
 from ..templates.quote import line
 from .memories import memory_core
-from .output import as_json, date_option, print_json, print_page, progress_bars, renderer
+from .output import as_json, date_option, is_interactive, print_json, print_page, progress_bars, renderer
 from .project_option import archived_as, only_projects
 
 _ARGUMENTS = "palaver.forget.arguments"
@@ -140,7 +140,7 @@ def _confirmed(preview: DeletionPreview, *, as_json: bool) -> str | None:
     print_page(renderer().render("forget_preview", preview=preview))
     if preview.is_empty:
         return None
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if is_interactive():
         click.echo()
         if click.confirm("Erase it?" if preview.erase else "Delete it?"):
             return preview.token

@@ -48,7 +48,7 @@ from ..templates.json_output import to_json
 from ..templates.quote import line
 from .demo import refuse_demo_only
 from .language_model import judge_factory
-from .output import as_json, print_json, print_message, print_page, renderer
+from .output import as_json, is_interactive, print_json, print_message, print_page, renderer
 from .project_option import folder_of, in_project, is_folder, known_namespaces_of, namespace_of
 
 
@@ -220,7 +220,7 @@ def review(*, approve: Sequence[str], decline: Sequence[str], as_json: bool) -> 
             click.echo(
                 "No proposals to review. Run `palaver archive` to find preferences that you stated since the last run."
             )
-        elif sys.stdin.isatty() and sys.stdout.isatty():
+        elif is_interactive():
             _ask(archive.review)
         else:
             click.echo("\n".join(map(_as_text, proposals)))

@@ -85,6 +85,11 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(part for row in text.split("\n") for part in _wrapped_row(row, width))
 
 
+def is_interactive() -> bool:
+    """Return whether a user can be asked: standard input and output are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def screen_width() -> int:
     """Return the number of columns of the terminal."""
     return max(shutil.get_terminal_size().columns, 20)

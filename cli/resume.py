@@ -18,7 +18,7 @@ from ..core.reports import Handoff, many
 from ..observe.session_handoff import HandoffWriter
 from ..search.archive_search import ArchiveSearch
 from ..templates.quote import line
-from .output import as_json, print_json, print_message, print_page, renderer, unwrapped
+from .output import as_json, is_interactive, print_json, print_message, print_page, renderer, unwrapped
 from .search import open_layers
 
 _CLIPBOARDS: Final = (
@@ -125,14 +125,10 @@ def _folder_for(session_folder: str, option: Path | None, *, may_ask: bool) -> P
     problem = "The folder of the session is unknown"
     if session_folder:
         problem = f"The folder of the session does not exist: {session_folder}"
-    if not (may_ask and _is_interactive()):
+    if not (may_ask and is_interactive()):
         raise InvalidInput(problem, hint="If the project has moved, name its folder with --folder DIR.")
     existing = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
     return Path(click.prompt(f"{line(problem)}\nFolder of the project now", type=existing))
-
-
-def _is_interactive() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _restore(restorer: SessionRestorer, files: int, path: Path, *, yes: bool) -> None:
@@ -144,7 +140,7 @@ def _restore(restorer: SessionRestorer, files: int, path: Path, *, yes: bool) ->
     """
     agent = restorer.session.agent
     if not yes:
-        if not _is_interactive():
+        if not is_interactive():
             raise InvalidInput(
                 f"{agent} has deleted this session, and there is no terminal to ask whether to restore it",
                 hint="Add --yes to restore it without a question.",

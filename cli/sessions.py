@@ -3,7 +3,6 @@
 `palaver open` also shows the next steps of past sessions.
 """
 
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
@@ -23,7 +22,7 @@ from ..search.present.details import SessionNames
 from ..templates.json_output import to_json, with_tokens
 from ..templates.quote import line
 from .demo import refuse_demo_only
-from .output import as_json, date_option, print_json, print_page, renderer
+from .output import as_json, date_option, is_interactive, print_json, print_page, renderer
 from .project_option import archived_as, only_projects, only_tags, places_of
 from .search import open_layers
 
@@ -150,7 +149,7 @@ def _picked(sessions: Sequence[SessionOutline]) -> list[str]:
     Raises:
         InvalidInput: There is no terminal, or no session.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not is_interactive():
         raise InvalidInput("--pick needs a terminal", hint="Leave out --pick to print the list.")
     if not sessions:
         raise InvalidInput("No session matches", hint="Remove a filter, or run `palaver projects`.")

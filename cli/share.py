@@ -17,7 +17,7 @@ from ..observe.archive import Archive
 from ..observe.vault import Vault, VaultUpdate
 from ..viewer.shared_html import file_name, shared_html, slug
 from .demo import refuse_demo_only
-from .output import as_json, print_json, print_message, print_page, renderer
+from .output import as_json, is_interactive, print_json, print_message, print_page, renderer
 from .project_option import archived_as, in_project
 from .search import line_range
 
@@ -109,7 +109,7 @@ def _share_page(page: str, shared: SharedSession, target: str, yes: bool, force:
         print_page(preview)
     if not yes:
         _confirm(f"Write {target}?" if target != "-" else "Write it to standard output?")
-    if target != "-" and Path(target).exists() and not force and _is_interactive():
+    if target != "-" and Path(target).exists() and not force and is_interactive():
         force = click.confirm(f"{target} exists. Replace it?", abort=True)
     _write(data, target, force=force)
     if target != "-":
@@ -190,12 +190,8 @@ def _notes_of(card: SharedCard, vault: Vault) -> dict[str, str]:
     return texts
 
 
-def _is_interactive() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _confirm(question: str) -> None:
     """Ask the user. Raises `InvalidInput` without a terminal, and `Abort` if the user does not agree."""
-    if not _is_interactive():
+    if not is_interactive():
         raise InvalidInput("There is no terminal to ask whether to write this", hint="Add --yes to write it.")
     click.confirm(question, abort=True)
