@@ -48,6 +48,7 @@
     ├── IndexDamaged            the index is damaged; it can be rebuilt
     ├── IndexUnwritable         a new index cannot be written; the previous one stays
     ├── LeaseHeld               another process is writing
+    ├── SyncRefused             a shared folder, or a file of another device, cannot be used
     ├── ModelUnavailable        the embedding model cannot be loaded
     ├── ServerNotReady          a server cannot open the archive
     ├── ServerReadOnly          a server in read-only mode does not write
@@ -425,6 +426,10 @@ class IndexUnwritable(PalaverError):
 
 class LeaseHeld(PalaverError):
     """Error: another process holds the lease."""
+
+
+class SyncRefused(PalaverError):
+    """Error: the shared folder of `palaver sync`, or a file of another device, cannot be used."""
 
 
 class ModelUnavailable(PalaverError):

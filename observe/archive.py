@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .memory_review import MemoryReview
     from .pipeline import Pipeline
     from .session_share import SessionSharer
+    from .sync.synchronizer import Synchronizer
     from .traces.attribution import CodeTraces
     from .usage import TokenUsage
 
@@ -150,6 +151,12 @@ class Archive(Closing):
         from .pipeline import Pipeline
 
         return Pipeline(self.home, self.config.model, self.config.exclude, pool=pool)
+
+    def synchronizer(self, passphrase: str = "") -> Synchronizer:
+        """Return the synchronisation with other devices. A run creates the home if it is missing."""
+        from .sync.synchronizer import Synchronizer
+
+        return Synchronizer(self, self._new_store, passphrase)
 
     def close(self) -> None:
         """Close the components that are open."""

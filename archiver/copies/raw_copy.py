@@ -254,15 +254,22 @@ def erase_lines(copy: Copy, lines: Collection[int], exchange_starts: Collection[
     """
     if not lines:
         return
-    gone, suffix = {line: line in exchange_starts for line in lines}, copy.path.suffix
-    size = copy.size()
+    gone, size = {line: line in exchange_starts for line in lines}, copy.size()
     with copy.open() as source, new_content(copy) as target:
-        if suffix == DOCUMENT:
-            target.write(without_records(source.read(), gone).ljust(size))
-        elif suffix == SUFFIX:
-            compress_lines(_without(as_lines(source, copy.path), gone), target, size)
-        else:
-            target.writelines(_without(source, gone))
+        write_without(source, copy.path, gone, target, size)
+
+
+def write_without(source: BinaryIO, path: Path, gone: Mapping[int, bool], target: BinaryIO, size: int) -> None:
+    """Write the content of the copy at `path` with blank lines in place of the lines in `gone`.
+
+    `gone` maps line numbers to whether an exchange begins there. Content that is encoded again is padded to `size`.
+    """
+    if path.suffix == DOCUMENT:
+        target.write(without_records(source.read(), gone).ljust(size))
+    elif path.suffix == SUFFIX:
+        compress_lines(_without(as_lines(source, path), gone), target, size)
+    else:
+        target.writelines(_without(source, gone))
 
 
 def remove(copy: Copy) -> None:

@@ -34,6 +34,7 @@ from ..lines import DOCUMENT, SUFFIX, as_lines, is_blanked, split
 from ..reading.lineage import origins
 from ..store import Source, Store
 from ..store.source_table import DELETED
+from ..store.sync_table import copy_id
 from .suppression import (
     Ownership,
     RepeatFilter,
@@ -320,6 +321,7 @@ class Deletions:
                 raise ChangedMeanwhile
             state = DeletionState.ERASING if plan.erase else DeletionState.KEPT
             number = tombstones.insert(now(), state, plan.hashes, _summary(plan, extra))
+            self._store.sync.note_lines(number, _lines(plan))
             if not plan.erase:
                 self._store.deleted_rows.keep(number, list(selection.exchanges))
             self._store.exchanges.delete(list(selection.exchanges))
@@ -408,6 +410,20 @@ class Deletions:
             deletion = self._store.tombstones.load(number)
             if deletion is not None and not deletion.summary.memories:
                 self._store.tombstones.set_state(number, DeletionState.ERASING)
+
+
+def _lines(plan: DeletionPlan) -> dict[str, AbstractSet[int]]:
+    """Return the lines that a plan deletes, by the ID of the copy."""
+    sources, selection = plan.selector.sources, plan.selection
+    numbers = selection.sources | selection.lines.keys() | plan.repeats.keys()
+    return {
+        copy_id(sources[number].archived): (
+            {*range(1, sources[number].lines + 1)}
+            if number in selection.sources
+            else selection.lines.get(number, set[int]()) | plan.repeats.get(number, set[int]())
+        )
+        for number in numbers
+    }
 
 
 def _summary(plan: DeletionPlan, partial: DeletionSummary) -> DeletionSummary:

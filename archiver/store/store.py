@@ -23,6 +23,7 @@ from .session_list import SessionList
 from .session_table import ProjectTable, SessionTable, SummaryTable
 from .source_table import ContainerTable, SourceTable
 from .subagent_call_table import SubagentCallTable
+from .sync_table import SyncTable
 from .tombstone_table import DeletedRowTable, TombstoneTable
 from .usage_table import UsageTable
 
@@ -64,6 +65,7 @@ class Store(Closing):
         self.symbols = SymbolTable(database, self.documents)
         self.document_folders = DocumentFolderTable(database)
         self.tombstones = TombstoneTable(database)
+        self.sync = SyncTable(database)
         self.deleted_rows = DeletedRowTable(database, self.summaries)
         self.leases = LeaseTable(database)
         self.publications = PublicationTable(database)

@@ -511,6 +511,10 @@ class TombstoneTable:
         condition = "AND deletion IN (SELECT id FROM deletion WHERE state <> 'kept')" if erased else ""
         return set(self._db.numbers(f"SELECT hash FROM tombstone WHERE hash {AMONG} {condition}", (listed(hashes),)))
 
+    def deletions_of(self, hashes: Collection[int]) -> dict[int, int]:
+        """Return the deletion of each of these keyed hashes that is a tombstone."""
+        return dict(self._db.rows(f"SELECT hash, min(deletion) FROM tombstone WHERE hash {AMONG} GROUP BY hash", (listed(hashes),)))
+
     def all(self) -> list[Deletion]:
         """Return every deletion, newest first."""
         rows = self._db.rows(
