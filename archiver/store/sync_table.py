@@ -15,8 +15,14 @@ FOREIGN: Final = "@"
 
 
 def copy_id(archived: str) -> str:
-    """Return the ID of a raw copy on all devices: a hash of its archive path on the device that owns it."""
-    return blake2b(own_path(archived).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+    """Return the ID of a raw copy: its device, and a hash of its archive path there. `""` stands for this device."""
+    path = own_path(archived).encode(errors="surrogateescape")
+    return f"{owner_of(archived)}:{blake2b(path, digest_size=16).hexdigest()}"
+
+
+def shown_to(device: str, copy: str) -> str:
+    """Return the ID of a raw copy as other devices know it. `device` is the ID of this device."""
+    return device + copy if copy.startswith(":") else copy
 
 
 def owner_of(archived: str) -> str:

@@ -11,7 +11,7 @@ from ...archiver.copies.raw_copy import Copy, RawArchive, new_content
 from ...archiver.copies.result_files import is_result_file
 from ...archiver.lines import DOCUMENT, SUFFIX, is_blanked
 from ...archiver.store import Store
-from ...archiver.store.sync_table import ForeignDeletion, ReceivedCopy, copy_id, foreign_path
+from ...archiver.store.sync_table import ForeignDeletion, ReceivedCopy, copy_id, foreign_path, shown_to
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import InvalidInput
 from ...core.home import Home
@@ -181,7 +181,7 @@ class DeletionFollower:
 
     def _archive_paths(self) -> dict[str, str]:
         """Return the archive paths of all copies with a row, by the ID of the copy."""
-        return {copy_id(name): name for name in self._store.sources.archived_names()}
+        return {shown_to(self._own, copy_id(name)): name for name in self._store.sources.archived_names()}
 
 
 def _targets(root: Path, deletion: ForeignDeletion, copies: Mapping[str, str]) -> Iterator[str]:

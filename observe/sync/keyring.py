@@ -83,6 +83,9 @@ class Keyring:
         except (OSError, ValueError, AttributeError):
             self._keys = dict[bytes, bytes]()
 
+        self.is_new = not self._keys
+        """True if no key was known at the start."""
+
     @property
     def is_empty(self) -> bool:
         """True if there is neither a key nor a passphrase."""

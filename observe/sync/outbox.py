@@ -15,7 +15,7 @@ from ...archiver.copies.result_files import ResultFiles
 from ...archiver.deletion.suppression import Ownership
 from ...archiver.store import Source, Store
 from ...archiver.store.source_table import DELETED
-from ...archiver.store.sync_table import Ranges, Sent, copy_id, lines_of, owner_of, ranges_of
+from ...archiver.store.sync_table import Ranges, Sent, copy_id, lines_of, owner_of, ranges_of, shown_to
 from ...core.deletion import DeletionState
 from ...core.errors import CopyDamaged
 from .records import CopyPart, DeletionRecord, Record, key_of
@@ -42,8 +42,8 @@ class Change(Struct, frozen=True):
 class Outbox:
     """Changes of the raw copies and the deletions of one archive. The caller holds the archiver's lease."""
 
-    def __init__(self, store: Store, raw: RawArchive) -> None:
-        self._store, self._raw = store, raw
+    def __init__(self, store: Store, raw: RawArchive, own: str) -> None:
+        self._store, self._raw, self._own = store, raw, own
         self._ownership = Ownership(store, raw, store.home.key())
 
     def changes(self) -> Iterator[Change]:
@@ -140,7 +140,8 @@ class Outbox:
         for number, deletion in deletions.items():
             if number not in received and number in lines:
                 state = KEPT if deletion.state is DeletionState.KEPT else ERASED
-                yield from _changed(DeletionRecord("", number, state, lines[number]), sent)
+                shown = {shown_to(self._own, copy): ranges for copy, ranges in lines[number].items()}
+                yield from _changed(DeletionRecord("", number, state, shown), sent)
         for key in sent:
             device, _, number = key.removeprefix("deletion:").rpartition(":")
             if not device and int(number) not in deletions:

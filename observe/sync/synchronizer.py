@@ -45,10 +45,6 @@ _PATIENCE: Final = 30.0
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9-]+")
 
 
-def _nothing(_step: str) -> None:
-    pass
-
-
 class Synchronizer:
     """Synchronisation of one archive. Each run sends what changed here, and reads what other devices sent.
 
@@ -60,7 +56,6 @@ class Synchronizer:
         archive: "Archive",
         open_store: Callable[[], Store],
         passphrase: str = "",
-        checkpoint: Callable[[str], None] = _nothing,
     ) -> None:
         """Prepare runs.
 
@@ -68,9 +63,8 @@ class Synchronizer:
             archive: The archive.
             open_store: Function that opens the database for writing.
             passphrase: Passphrase of the shared folder. The keys that were derived from it before are in the home.
-            checkpoint: Called before each durable step with its name. Tests end the process there.
         """
-        self._archive, self._open_store, self._checkpoint = archive, open_store, checkpoint
+        self._archive, self._open_store = archive, open_store
         self._folder = archive.home.root / _FOLDER
         self._keyring = Keyring(self._folder / _KEYS, passphrase)
 
@@ -89,7 +83,14 @@ class Synchronizer:
         return self._keyring.is_empty
 
     def run(self, place: str, report: Reporter = silent) -> SyncReport:
-        """Send and receive.
+        """Send and receive, then extract and index what was received. Raises the errors of `exchange`."""
+        result = self.exchange(place, report)
+        with self._archive.pipeline() as pipeline:
+            pipeline.run((), report)
+        return result
+
+    def exchange(self, place: str, report: Reporter = silent) -> SyncReport:
+        """Send what changed here, and store what other devices sent.
 
         Raises:
             SyncRefused: The folder is missing, or the passphrase is not that of the folder.
@@ -99,7 +100,7 @@ class Synchronizer:
         self._check_passphrase(folder)
         with self._open_store() as store:
             with store.leases.hold(ARCHIVER, _PATIENCE):
-                own = _OwnDevice(store, folder, self._folder, self._checkpoint)
+                own = _OwnDevice(store, folder, self._folder)
                 result = SyncReport(place, own.name)
                 self._remember(place)
                 memories = MemorySync(store, own.id)
@@ -111,16 +112,13 @@ class Synchronizer:
             with store.leases.hold(ARCHIVER, _PATIENCE):
                 self._send(store, own, memories, result, report)
             result.devices = self._statuses(store, folder, own)
-        if result.has_received:
-            with self._archive.pipeline() as pipeline:
-                pipeline.run((), report)
         return result
 
     def status(self) -> SyncReport:
         """Return what is behind and what waits, without changing anything. Raises `SyncRefused`."""
         folder = SharedFolder(transport_of(self._require_place()), self._keyring)
         store = self._archive.store
-        own = _OwnDevice(store, folder, self._folder, self._checkpoint, create=False)
+        own = _OwnDevice(store, folder, self._folder, create=False)
         return SyncReport(self.place, own.name, devices=self._statuses(store, folder, own))
 
     def leave(self) -> str:
@@ -131,7 +129,7 @@ class Synchronizer:
         place = self._require_place()
         folder = SharedFolder(transport_of(place), self._keyring)
         with self._open_store() as store, store.leases.hold(ARCHIVER, _PATIENCE):
-            _OwnDevice(store, folder, self._folder, self._checkpoint, create=False).delete_files()
+            _OwnDevice(store, folder, self._folder, create=False).delete_files()
             with store.transaction():
                 store.sync.leave()
         for name in (_PLACE, _KEYS, _KEY, MANIFEST):
@@ -144,19 +142,22 @@ class Synchronizer:
         return self.place
 
     def _check_passphrase(self, folder: SharedFolder) -> None:
-        """Raise `SyncRefused` if there are devices, but none of their manifests can be decrypted."""
+        """Raise `SyncRefused` if a passphrase is missing, or is not that of the devices in the folder.
+
+        If a key is known already, an incomplete manifest is no reason to stop.
+        """
+        if self._keyring.is_empty:
+            raise SyncRefused("The folder needs a passphrase", hint="Run `palaver sync DIR` to enter one.")
         refusals = list[SyncRefused]()
-        for name in folder.device_folders().values():
+        for name in folder.device_folders().values() if self._keyring.is_new else ():
             try:
                 if folder.manifest(name) is not None:
                     return
             except SyncRefused as refusal:
                 refusals.append(refusal)
         if refusals:
-            hint = refusals[0].hint or "Enter the passphrase of the other devices, or wait until their files are complete."
+            hint = "Enter the passphrase of the other devices, or wait until the sync tool has brought their files."
             raise SyncRefused(f"No device in the folder can be read: its manifest {refusals[0]}", hint=hint)
-        if self._keyring.is_empty:
-            raise SyncRefused("The folder needs a passphrase", hint="Run `palaver sync DIR` to enter one.")
 
     def _remember(self, place: str) -> None:
         self._keyring.save()
@@ -180,7 +181,6 @@ class Synchronizer:
                 self._read_device(store, folder, inbox, device, name)
         result.received_copies, result.received_memories = inbox.changed["copies"], inbox.changed["memories"]
         exclusion = Exclusion(self._archive.config.exclude)
-        self._checkpoint("parse")
         Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=None)
         key = self._archive.home.key()
         filters = IngestFilters(self._archive.home.root, Redactor(key), exclusion, SuppressionList(store, key))
@@ -202,7 +202,6 @@ class Synchronizer:
                     records = folder.records(name, entry)
                     if records is None:
                         return  # The sync tool has not brought it yet.
-                    self._checkpoint("receive")
                     inbox.read(device, records, entry.number)
         except SyncRefused:
             return  # `_statuses` names the reason.
@@ -210,7 +209,7 @@ class Synchronizer:
     def _send(
         self, store: Store, own: "_OwnDevice", memories: MemorySync, result: SyncReport, report: Reporter
     ) -> None:
-        outbox = Outbox(store, RawArchive(self._archive.home.archive))
+        outbox = Outbox(store, RawArchive(self._archive.home.archive), own.id)
         read = {device.id: device.applied for device in store.sync.devices().values() if device.id != own.id}
         report("Sending", 0, 1)
         counts = own.send(outbox.changes(), memories.changes(), read)
@@ -254,11 +253,10 @@ class _OwnDevice:
         store: Store,
         folder: SharedFolder,
         home: Path,
-        checkpoint: Callable[[str], None],
         *,
         create: bool = True,
     ) -> None:
-        self._store, self._folder, self._copy, self._checkpoint = store, folder, home / MANIFEST, checkpoint
+        self._store, self._folder, self._copy = store, folder, home / MANIFEST
         self._key_file = DeviceKey(home / _KEY)
         key = self._key_file.load()
         if key is None and not create:
@@ -331,7 +329,7 @@ class _OwnDevice:
         self, changes: Iterator[Change], memories: Iterator[Change], read: dict[str, int]
     ) -> tuple[int, int, int, int]:
         """Write segments with the changes, and a manifest. Return the numbers of copies, memories, deletions and bytes."""
-        writer = _SegmentWriter(self._folder, self._path, self._salt(), self._state.applied, self._checkpoint)
+        writer = _SegmentWriter(self._folder, self._path, self._salt(), self._state.applied)
         entries = {entry.number: entry for entry in (self.manifest.segments if self.manifest else ())}
         before = self._store.sync.sent("")
         sent, stale, counts = dict[str, Sent](), dict[str, Sent](), dict[str, int]()
@@ -372,11 +370,9 @@ class _OwnDevice:
         body = msgspec.msgpack.encode(manifest)
         sealed = self._folder.seal(self._key.sign(body) + body, self._salt(), f"{self._path}/{MANIFEST}")
         following = self._copy.with_name(f"{MANIFEST}.next")
-        self._checkpoint("manifest")
         with replacing(following) as file:
             file.write(sealed)
         self._state = SyncDevice(self.id, self.name, manifest.revision, sha256(body).digest(), last)
-        self._checkpoint("database")
         with self._store.transaction():
             for key, state in sent.items():
                 if state.size < 0:
@@ -384,11 +380,9 @@ class _OwnDevice:
                 else:
                     self._store.sync.save_sent(key, state)
             self._store.sync.save_device(self._state)
-        self._checkpoint("publish")
         following.replace(self._copy)
         self._folder.transport.write(f"{self._path}/{MANIFEST}", sealed)
         self.manifest = manifest
-        self._checkpoint("clean")
         listed = {entry.name for entry in manifest.segments}
         for name in self._folder.segments(self._path):
             if name not in listed:
@@ -412,9 +406,9 @@ class _SegmentWriter:
     """Writer of numbered segments of one device."""
 
     def __init__(
-        self, folder: SharedFolder, path: str, salt: bytes, last: int, checkpoint: Callable[[str], None]
+        self, folder: SharedFolder, path: str, salt: bytes, last: int
     ) -> None:
-        self._folder, self._path, self._salt, self.last, self._checkpoint = folder, path, salt, last, checkpoint
+        self._folder, self._path, self._salt, self.last = folder, path, salt, last
         self._records, self._waiting = list[Record](), 0
         self._entries = dict[int, SegmentEntry]()
         self.size = 0
@@ -441,7 +435,6 @@ class _SegmentWriter:
         """Write a segment, and return its entry."""
         sealed = self._folder.seal(pack(records), self._salt, f"{self._path}/{number}")
         entry = SegmentEntry(number, sha256(sealed).digest(), len(sealed))
-        self._checkpoint("segment")
         self._folder.transport.write(f"{self._path}/{entry.name}", sealed)
         self.size += len(sealed)
         return entry

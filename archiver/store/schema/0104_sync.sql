@@ -47,7 +47,7 @@ CREATE TABLE sync_deletion (
     local TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (device, number)
 ) WITHOUT ROWID;
--- Lines of raw copies that each deletion selected, as JSON ranges. `copy` is a hash of the archive path. Other devices
+-- Lines of raw copies that each deletion selected, as JSON ranges. `copy` is the ID of a copy on all devices, which
 -- delete the same lines.
 CREATE TABLE deleted_lines (
     deletion INTEGER NOT NULL REFERENCES deletion ON DELETE CASCADE,
