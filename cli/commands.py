@@ -29,6 +29,7 @@ SECTIONS: Final = {
         "up": ("archive", "Archive and index all your agents' history."),
         "archive": ("archive", "Archive files or folders of transcripts."),
         "watch": ("watch", "Archive transcripts as agents write them."),
+        "sync": ("sync", "Share the archive with your other machines."),
         "index": ("documents", "Index documents and code for search."),
         "documents": ("documents", "Add, list and remove documents."),
         "observe": ("observe", "Extract observations by rules or by a model."),
@@ -94,14 +95,14 @@ READING: Final = frozenset({
     "fsck", "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
-    "sessions", "share", "show", "stats", "status", "timeline", "toolsets", "usage", "view",
+    "sessions", "share", "show", "stats", "status", "sync --status", "timeline", "toolsets", "usage", "view",
 })  # fmt: skip
 """Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
     "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo", "migrate",
     "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "resume --undo",
-    "session pin", "session rename", "session tag", "up", "watch",
+    "session pin", "session rename", "session tag", "sync", "up", "watch",
 })  # fmt: skip
 """Commands that read-only mode refuses before they start."""
 

@@ -20,6 +20,7 @@ from ..redaction import Redactor
 from ..store import Repetition, Source, SourceLine, Store
 from ..store.exchange_table import StoredExchange
 from ..store.source_table import DELETED
+from ..store.sync_table import own_path
 from .exchanges import link_late_results, mark_rewound
 from .lineage import (
     Copies,
@@ -364,7 +365,7 @@ class SourceReader:
         session.started = min([*times, *([session.started] if session.started is not None else [])], default=None)
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.cwd = nfc(session.cwd)
-        folder = PurePosixPath(self.source.archived).parts[1]
+        folder = PurePosixPath(own_path(self.source.archived)).parts[1]
         session.project = project_name(session.cwd) or _name_in(nfc(session.project or folder))
         if self.source.resume.sets_title and session.title_rank == 0:
             session.title, session.title_rank = "", -1

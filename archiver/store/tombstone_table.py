@@ -513,7 +513,11 @@ class TombstoneTable:
 
     def deletions_of(self, hashes: Collection[int]) -> dict[int, int]:
         """Return the deletion of each of these keyed hashes that is a tombstone."""
-        return dict(self._db.rows(f"SELECT hash, min(deletion) FROM tombstone WHERE hash {AMONG} GROUP BY hash", (listed(hashes),)))
+        return dict(
+            self._db.rows(
+                f"SELECT hash, min(deletion) FROM tombstone WHERE hash {AMONG} GROUP BY hash", (listed(hashes),)
+            )
+        )
 
     def all(self) -> list[Deletion]:
         """Return every deletion, newest first."""

@@ -40,7 +40,12 @@ class Inbox:
     def read(self, device: str, records: list[Record], number: int) -> None:
         """Store the records of a segment, and that the segment was read."""
         parts = [record for record in records if isinstance(record, CopyPart)]
-        touched = {archived: copy for part in parts if (archived := self._write(device, part)) for copy in (self._copies[archived],)}
+        touched = {
+            archived: copy
+            for part in parts
+            if (archived := self._write(device, part))
+            for copy in (self._copies[archived],)
+        }
         with self._store.transaction():
             for archived, copy in touched.items():
                 self._store.sync.save_copy(archived, copy)
@@ -127,9 +132,7 @@ class DeletionFollower:
         copies = self._archive_paths()
         return sum(self._follow(deletion, states, copies) for deletion in self._store.sync.deletions())
 
-    def _follow(
-        self, deletion: ForeignDeletion, states: Mapping[int, DeletionState], copies: Mapping[str, str]
-    ) -> int:
+    def _follow(self, deletion: ForeignDeletion, states: Mapping[int, DeletionState], copies: Mapping[str, str]) -> int:
         if deletion.device == self._own:
             return self._undo_own(deletion, states)
         undone_here = [number for number in deletion.local if number not in states]
@@ -213,5 +216,7 @@ def _merged(old: BinaryIO, new: BinaryIO) -> Iterator[bytes]:
     for before, after in zip_longest(old, new, fillvalue=b""):
         if not after:
             return
-        is_hidden = len(before) == len(after) and is_blanked(after.rstrip(b"\n")) and not is_blanked(before.rstrip(b"\n"))
+        is_hidden = (
+            len(before) == len(after) and is_blanked(after.rstrip(b"\n")) and not is_blanked(before.rstrip(b"\n"))
+        )
         yield before if is_hidden else after

@@ -1,7 +1,7 @@
 """Memories on several devices: what changed here, and the merge of versions from other devices.
 
-The content of a memory is that of its highest version, by Lamport number and then device. The loser stays in the
-history of the memory. A forgotten memory stays forgotten until a device that knew of it restores it, and an erased
+The content of a memory is that of its highest version, by Lamport number and then device. Where the loser was written,
+it stays in the history of the memory. A forgotten memory stays forgotten until a device that knew of it restores it, and an erased
 memory never returns.
 
 Memories of sessions, which expire, and memories that are mirrored from files are not sent.

@@ -91,13 +91,13 @@ class Outbox:
         if before is not None and continued and size == before.size:
             yield Change(key, before._replace(state=state), iter(()))
             return
-        version, start = (before.version, before.size) if before and continued else (before.version + 1 if before else 1, 0)
+        version, start = (
+            (before.version, before.size) if before and continued else (before.version + 1 if before else 1, 0)
+        )
         parts = self._parts(source, hidden, version, start, size)
         yield Change(key, Sent(version, size, state, digest, ()), parts, replaces=before is not None and not continued)
 
-    def _parts(
-        self, source: Source, hidden: frozenset[int], version: int, start: int, size: int
-    ) -> Iterator[CopyPart]:
+    def _parts(self, source: Source, hidden: frozenset[int], version: int, start: int, size: int) -> Iterator[CopyPart]:
         with self._view(source, hidden) as file:
             file.seek(start)
             while start < size or start == size == 0:
@@ -128,7 +128,9 @@ class Outbox:
             CopyPart(archived, version, start, data[start : start + PART], start + PART >= len(data))
             for start in range(0, max(len(data), 1), PART)
         )
-        yield Change(key, Sent(version, len(data), state, sha256(data).digest(), ()), parts, replaces=before is not None)
+        yield Change(
+            key, Sent(version, len(data), state, sha256(data).digest(), ()), parts, replaces=before is not None
+        )
 
     def _deletions(self) -> Iterator[Change]:
         sent, sync = self._store.sync.sent("deletion:"), self._store.sync

@@ -7,6 +7,7 @@ conflict copies and temporary files of sync tools.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
@@ -84,8 +85,11 @@ class LocalFolder:
             file.write(data)
 
     def delete(self, name: str) -> None:
-        """Delete a file if it exists."""
-        (self._root / name).unlink(missing_ok=True)
+        """Delete a file if it exists, and its folder with the last file."""
+        path = self._root / name
+        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.parent.rmdir()
 
 
 def transport_of(place: str) -> Transport:

@@ -194,9 +194,7 @@ class Synchronizer:
                 return
             manifest, digest = accepted
             with store.transaction():
-                store.sync.save_device(
-                    before._replace(name=manifest.name, revision=manifest.revision, digest=digest)
-                )
+                store.sync.save_device(before._replace(name=manifest.name, revision=manifest.revision, digest=digest))
             for entry in manifest.segments:
                 if entry.number > before.applied:
                     records = folder.records(name, entry)
@@ -350,9 +348,7 @@ class _OwnDevice:
             self._publish(manifest, writer.last, sent)
         return counts.get("copy", 0), counts.get("memory", 0), counts.get("deletion", 0), writer.size
 
-    def _without(
-        self, writer: "_SegmentWriter", entry: SegmentEntry, keys: object
-    ) -> dict[int, SegmentEntry]:
+    def _without(self, writer: "_SegmentWriter", entry: SegmentEntry, keys: object) -> dict[int, SegmentEntry]:
         """Write a segment again without the records of some keys. Return no entry if nothing is left."""
         records = self._folder.records(self._path, entry) or []
         kept = [record for record in records if key_of(record) not in keys]  # type: ignore[operator]
@@ -405,9 +401,7 @@ class _OwnDevice:
 class _SegmentWriter:
     """Writer of numbered segments of one device."""
 
-    def __init__(
-        self, folder: SharedFolder, path: str, salt: bytes, last: int
-    ) -> None:
+    def __init__(self, folder: SharedFolder, path: str, salt: bytes, last: int) -> None:
         self._folder, self._path, self._salt, self.last = folder, path, salt, last
         self._records, self._waiting = list[Record](), 0
         self._entries = dict[int, SegmentEntry]()

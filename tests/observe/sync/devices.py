@@ -2,9 +2,7 @@
 
 import os
 import random
-import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -55,7 +53,7 @@ class Machine:
         """Archive the transcripts."""
         self.home.prepare()
         with Store.create(self.home.database) as store, store.leases.hold(ARCHIVER):
-            paths = list(self.transcripts.iterdir())
+            paths = list(self.transcripts.glob("*.jsonl"))
             Ingest(store, RawArchive(self.home.archive)).run(in_paths(paths))
 
     def sync(self) -> SyncReport:
@@ -122,9 +120,7 @@ class Machine:
     def _with(self, archive: Archive, content: str) -> list[str]:
         stored = archive.store.memories.all()
         return [
-            memory.id
-            for memory in stored
-            if memory.memory.content == content and memory.state is MemoryState.ACTIVE
+            memory.id for memory in stored if memory.memory.content == content and memory.state is MemoryState.ACTIVE
         ]
 
 
