@@ -16,7 +16,7 @@ from .demo import refuse_demo
 from .output import as_json, print_json, print_message, print_page, progress_bars, renderer
 from .program import StopSignal
 
-_PASSPHRASE: Final = "PALAVER_SYNC_PASSPHRASE"
+_VARIABLE: Final = "PALAVER_SYNC_PASSPHRASE"
 _SHORTEST: Final = 8
 """Minimum characters of a passphrase."""
 _WAIT_MS: Final = 60_000
@@ -44,7 +44,7 @@ def sync(*, place: str, watch: bool, status: bool, leave: bool, as_json: bool) -
     archive = Archive.find()
     refuse_demo(archive.home)
     with archive:
-        synchronizer = archive.synchronizer(os.environ.get(_PASSPHRASE, ""))
+        synchronizer = archive.synchronizer(os.environ.get(_VARIABLE, ""))
         if leave:
             folder = synchronizer.leave()
             if as_json:
@@ -81,9 +81,7 @@ def _target(synchronizer: Synchronizer, place: str) -> str:
 def _ask(folder: Path) -> str:
     """Ask for the passphrase: twice if this is the first machine."""
     if not sys.stdin.isatty():
-        raise InvalidInput(
-            "The folder needs a passphrase", hint=f"Set {_PASSPHRASE}, or run the command at a terminal."
-        )
+        raise InvalidInput("The folder needs a passphrase", hint=f"Set {_VARIABLE}, or run the command at a terminal.")
     is_first = not folder.is_dir() or not any(folder.glob("*/manifest"))
     passphrase: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=is_first, err=True)
     if len(passphrase) < _SHORTEST:

@@ -156,7 +156,7 @@ class Archive(Closing):
         """Return the synchronisation with other devices. A run creates the home if it is missing."""
         from .sync.synchronizer import Synchronizer
 
-        return Synchronizer(self, self._new_store, passphrase)
+        return Synchronizer(self.home, self.config, self._new_store, passphrase)
 
     def close(self) -> None:
         """Close the components that are open."""

@@ -55,6 +55,7 @@ ORDER = {
         "deletion",
         "background",
         "upkeep",
+        "sync",
     ),
 }
 
@@ -73,7 +74,8 @@ LOCAL_IMPORTS: dict[str, int] = {
     "agents/ask": 2,
     "agents/hooks": 2,
     "core": 7,
-    "observe": 11,
+    "observe": 12,
+    "observe/sync": 3,
     "observe/llm": 1,
     "observe/memory": 2,
     "search": 9,

@@ -159,7 +159,7 @@ class SyncTable:
             "SELECT key, version, size, state, digest, segments FROM sync_sent WHERE substr(key, 1, ?) = ?",
             (len(prefix), prefix),
         )
-        return {key: Sent(*values, tuple(orjson.loads(segments))) for key, *values, segments in rows}
+        return {row[0]: Sent(row[1], row[2], row[3], row[4], tuple(orjson.loads(row[5]))) for row in rows}
 
     def save_sent(self, key: str, sent: Sent) -> None:
         """Insert or replace what was sent under a key."""
@@ -188,7 +188,7 @@ class SyncTable:
         rows = self._db.rows(
             "SELECT uid, memory, lamport, device, forgotten, restored, erased, state FROM sync_memory ORDER BY uid"
         )
-        return {row[0]: MemoryVersion(*row[:6], bool(row[6]), row[7]) for row in rows}
+        return {row[0]: MemoryVersion(*row)._replace(erased=bool(row[6])) for row in rows}
 
     def save_memory(self, version: MemoryVersion) -> None:
         """Insert or replace the version of a memory."""

@@ -6,15 +6,6 @@ Credentials and endpoints are read from the environment, for example from `AWS_A
 from ...core.errors import SyncRefused
 from ...core.home import extra_command
 
-try:
-    import obstore
-    from obstore.exceptions import BaseError, NotFoundError
-    from obstore.store import from_url
-except ImportError as error:
-    raise SyncRefused(
-        f"Buckets need a library that is not installed ({error.name})", hint=extra_command("s3")
-    ) from None
-
 
 class Bucket:
     """Files of an object store by relative path. An object is written completely or not at all."""
@@ -22,39 +13,46 @@ class Bucket:
     def __init__(self, url: str) -> None:
         """Prepare access. Raises `SyncRefused` for an unsupported URL."""
         try:
+            import obstore
+            from obstore.store import from_url
+        except ImportError:
+            hint = extra_command("s3")
+            raise SyncRefused("Buckets need the library obstore, which is not installed", hint=hint) from None
+        self._obstore = obstore
+        try:
             self._store = from_url(url)
-        except (BaseError, ValueError) as error:
+        except (obstore.exceptions.BaseError, ValueError) as error:
             raise SyncRefused(f"{url}: {error}", hint="Use a folder, or a URL such as s3://bucket/prefix.") from None
         self._url = url
 
     def folders(self) -> list[str]:
         """Return the names of the folders. Raises `SyncRefused` if the bucket cannot be reached."""
         try:
-            listing = obstore.list_with_delimiter(self._store)
-        except BaseError as error:
+            listing = self._obstore.list_with_delimiter(self._store)
+        except self._obstore.exceptions.BaseError as error:
             hint = "Check the name of the bucket, the network and the credentials in the environment."
             raise SyncRefused(f"{self._url}: {error}", hint=hint) from None
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder."""
-        objects = obstore.list_with_delimiter(self._store, prefix=folder)["objects"]
+        objects = self._obstore.list_with_delimiter(self._store, prefix=folder)["objects"]
         return [entry["path"].rpartition("/")[2] for entry in objects]
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist."""
         try:
-            return bytes(obstore.get(self._store, name).bytes())
-        except (NotFoundError, FileNotFoundError):
+            return bytes(self._obstore.get(self._store, name).bytes())
+        except FileNotFoundError:
             return None
 
     def write(self, name: str, data: bytes) -> None:
         """Create or replace a file."""
-        obstore.put(self._store, name, data)
+        self._obstore.put(self._store, name, data)
 
     def delete(self, name: str) -> None:
         """Delete a file if it exists."""
         try:
-            obstore.delete(self._store, name)
-        except (NotFoundError, FileNotFoundError):
+            self._obstore.delete(self._store, name)
+        except FileNotFoundError:
             return

@@ -87,7 +87,7 @@ class Inbox:
         _write_at(copy.path, part)
 
     def _swap(self, incoming: Path, copy: Copy) -> None:
-        """Replace a copy with its new version. Lines that only the old version has are kept, until they are erased here."""
+        """Replace a copy with its new version. Keep lines that are blank in it, until they are erased here."""
         copy.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         keeps = copy.exists() and copy.path.suffix not in {DOCUMENT, SUFFIX} and not is_result_file(copy.archived)
         with incoming.open("rb") as new, new_content(copy) as target:
@@ -149,9 +149,9 @@ class DeletionFollower:
             if states.get(number) is DeletionState.KEPT:
                 self._deleter.erase(number)
                 done += 1
-        number = self._delete(list(_targets(self._root, deletion, copies)), erase=erase)
-        if number is not None:
-            local.append(number)
+        made = self._delete(list(_targets(self._root, deletion, copies)), erase=erase)
+        if made is not None:
+            local.append(made)
             done += 1
         if local != list(deletion.local):
             self._save(deletion._replace(local=tuple(local)))

@@ -1,8 +1,8 @@
 """Memories on several devices: what changed here, and the merge of versions from other devices.
 
 The content of a memory is that of its highest version, by Lamport number and then device. Where the loser was written,
-it stays in the history of the memory. A forgotten memory stays forgotten until a device that knew of it restores it, and an erased
-memory never returns.
+it stays in the history of the memory. A forgotten memory stays forgotten until a device that knew of it restores it,
+and an erased memory never returns.
 
 Memories of sessions, which expire, and memories that are mirrored from files are not sent.
 """
@@ -95,7 +95,9 @@ class MemorySync:
             yield Change(key, Sent(version.lamport, 0, mark, b"", ()), iter((record,)), replaces=version.erased)
 
     def _record(self, version: MemoryVersion, memory: StoredMemory | None) -> MemoryRecord:
-        head = MemoryRecord(*version[:1], *version[2:7])
+        head = MemoryRecord(
+            version.uid, version.lamport, version.device, version.forgotten, version.restored, version.erased
+        )
         if memory is None:
             return head
         return replace(
@@ -115,7 +117,7 @@ class MemorySync:
         if record.erased:
             if version.memory is not None:
                 self._store.memories.delete([version.memory])
-            self._save(MemoryVersion(*record_head(record), state=b""))
+            self._save(_erased(record))
             return
         merged = version._replace(
             forgotten=max(version.forgotten, record.forgotten), restored=max(version.restored, record.restored)
@@ -168,9 +170,11 @@ class MemorySync:
         self._store.sync.save_memory(version)
 
 
-def record_head(record: MemoryRecord) -> tuple[str, None, int, str, int, int, bool]:
-    """Return the fields of a version that has no memory here."""
-    return record.uid, None, record.lamport, record.device, record.forgotten, record.restored, record.erased
+def _erased(record: MemoryRecord) -> MemoryVersion:
+    """Return the version of an erased memory."""
+    return MemoryVersion(
+        record.uid, None, record.lamport, record.device, record.forgotten, record.restored, erased=True
+    )
 
 
 def _visible(after: StoredMemory, record: MemoryRecord) -> MemoryState:

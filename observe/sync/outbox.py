@@ -145,12 +145,12 @@ class Outbox:
                 shown = {shown_to(self._own, copy): ranges for copy, ranges in lines[number].items()}
                 yield from _changed(DeletionRecord("", number, state, shown), sent)
         for key in sent:
-            device, _, number = key.removeprefix("deletion:").rpartition(":")
-            if not device and int(number) not in deletions:
-                yield from _changed(DeletionRecord("", int(number), UNDONE, {}), sent)
-        for deletion in foreign:
-            if deletion.state == UNDONE and not deletion.local and not deletion.lines:
-                yield from _changed(DeletionRecord(deletion.device, deletion.number, UNDONE, {}), sent)
+            device, _, suffix = key.removeprefix("deletion:").rpartition(":")
+            if not device and int(suffix) not in deletions:
+                yield from _changed(DeletionRecord("", int(suffix), UNDONE, {}), sent)
+        for other in foreign:
+            if other.state == UNDONE and not other.local and not other.lines:
+                yield from _changed(DeletionRecord(other.device, other.number, UNDONE, {}), sent)
 
     def _add_later_lines(self, lines: dict[int, dict[str, Ranges]]) -> None:
         """Add the lines of copies that arrived after their content was deleted here."""

@@ -1,14 +1,19 @@
 """Records in segments: parts of raw copies, memories and deletions, and the manifest that lists the segments."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from ...archiver.lines import zstd
 from ...archiver.store.sync_table import Ranges
 from ...core.errors import SyncRefused
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 class CopyPart(Struct, frozen=True, tag="copy"):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import orjson
@@ -21,18 +21,19 @@ from ...archiver.reading.source_reader import IngestFilters
 from ...archiver.redaction import Redactor
 from ...archiver.store import ARCHIVER, Store
 from ...archiver.store.sync_table import Sent, SyncDevice
+from ...core.config import Config
 from ...core.errors import SyncRefused
+from ...core.home import Home
 from ...core.runtime import Reporter, replacing, silent
 from ...core.sync_report import DeviceStatus, SyncReport
+from ..deletion.deleter import Deleter
+from ..pipeline import Pipeline
 from .inbox import DeletionFollower, Inbox
 from .keyring import DeviceKey, Keyring, device_id, new_salt, salt_of
 from .memory_sync import MemorySync
 from .outbox import Change, Outbox
 from .records import Manifest, Record, SegmentEntry, key_of, pack
 from .shared_folder import MANIFEST, SharedFolder, behind, transport_of, unread_by
-
-if TYPE_CHECKING:
-    from ..archive import Archive
 
 _FOLDER: Final = "sync"
 _KEY: Final = "device.key"
@@ -53,19 +54,23 @@ class Synchronizer:
 
     def __init__(
         self,
-        archive: "Archive",
+        home: Home,
+        config: Config,
         open_store: Callable[[], Store],
         passphrase: str = "",
     ) -> None:
         """Prepare runs.
 
         Args:
-            archive: The archive.
-            open_store: Function that opens the database for writing.
+            home: Folder with the archive.
+            config: Settings.
+            open_store: Function that opens the database, and creates it if it is missing.
             passphrase: Passphrase of the shared folder. The keys that were derived from it before are in the home.
         """
-        self._archive, self._open_store = archive, open_store
-        self._folder = archive.home.root / _FOLDER
+        self._home, self._config, self._open_store = home, config, open_store
+        self._folder = home.root / _FOLDER
+        self._problems = dict[str, str]()
+        """Reason why a device was not read in this run, by its ID."""
         self._keyring = Keyring(self._folder / _KEYS, passphrase)
 
     @property
@@ -85,7 +90,7 @@ class Synchronizer:
     def run(self, place: str, report: Reporter = silent) -> SyncReport:
         """Send and receive, then extract and index what was received. Raises the errors of `exchange`."""
         result = self.exchange(place, report)
-        with self._archive.pipeline() as pipeline:
+        with Pipeline(self._home, self._config.model, self._config.exclude) as pipeline:
             pipeline.run((), report)
         return result
 
@@ -107,8 +112,8 @@ class Synchronizer:
                 with store.transaction():
                     memories.scan()
                 self._receive(store, folder, own, memories, result, report)
-            follower = DeletionFollower(self._archive.home, store, self._archive.deletions, own.id)
-            result.deletions = follower.run()
+            with Deleter(self._home, self._config.model, self._config.exclude) as deleter:
+                result.deletions = DeletionFollower(self._home, store, deleter, own.id).run()
             with store.leases.hold(ARCHIVER, _PATIENCE):
                 self._send(store, own, memories, result, report)
             result.devices = self._statuses(store, folder, own)
@@ -117,9 +122,9 @@ class Synchronizer:
     def status(self) -> SyncReport:
         """Return what is behind and what waits, without changing anything. Raises `SyncRefused`."""
         folder = SharedFolder(transport_of(self._require_place()), self._keyring)
-        store = self._archive.store
-        own = _OwnDevice(store, folder, self._folder, create=False)
-        return SyncReport(self.place, own.name, devices=self._statuses(store, folder, own))
+        with self._open_store() as store:
+            own = _OwnDevice(store, folder, self._folder, create=False)
+            return SyncReport(self.place, own.name, devices=self._statuses(store, folder, own))
 
     def leave(self) -> str:
         """Delete this device's files from the shared folder, and forget the folder. Return the folder.
@@ -174,16 +179,16 @@ class Synchronizer:
         report: Reporter,
     ) -> None:
         """Read the segments that have arrived, and parse the copies in them."""
-        raw = RawArchive(self._archive.home.archive)
+        raw = RawArchive(self._home.archive)
         inbox = Inbox(store, raw, self._folder, memories)
         for device, name in folder.device_folders().items():
             if device != own.id:
                 self._read_device(store, folder, inbox, device, name)
         result.received_copies, result.received_memories = inbox.changed["copies"], inbox.changed["memories"]
-        exclusion = Exclusion(self._archive.config.exclude)
+        exclusion = Exclusion(self._config.exclude)
         Ingest(store, raw, exclusion).run((), partial(report, "Reading"), budget=None)
-        key = self._archive.home.key()
-        filters = IngestFilters(self._archive.home.root, Redactor(key), exclusion, SuppressionList(store, key))
+        key = self._home.key()
+        filters = IngestFilters(self._home.root, Redactor(key), exclusion, SuppressionList(store, key))
         Recovery(store, raw, filters).run(partial(report, "Reading"))
 
     def _read_device(self, store: Store, folder: SharedFolder, inbox: Inbox, device: str, name: str) -> None:
@@ -201,13 +206,13 @@ class Synchronizer:
                     if records is None:
                         return  # The sync tool has not brought it yet.
                     inbox.read(device, records, entry.number)
-        except SyncRefused:
-            return  # `_statuses` names the reason.
+        except SyncRefused as refusal:
+            self._problems[device] = refusal.full_message
 
     def _send(
         self, store: Store, own: "_OwnDevice", memories: MemorySync, result: SyncReport, report: Reporter
     ) -> None:
-        outbox = Outbox(store, RawArchive(self._archive.home.archive), own.id)
+        outbox = Outbox(store, RawArchive(self._home.archive), own.id)
         read = {device.id: device.applied for device in store.sync.devices().values() if device.id != own.id}
         report("Sending", 0, 1)
         counts = own.send(outbox.changes(), memories.changes(), read)
@@ -238,6 +243,7 @@ class Synchronizer:
                     behind(manifest, applied),
                     unread_by(manifest.read, own.id, own.last),
                     unread_by(manifest.read, own.id, max(deletions, default=0)),
+                    self._problems.get(device, ""),
                 )
             )
         return statuses
@@ -326,7 +332,7 @@ class _OwnDevice:
     def send(
         self, changes: Iterator[Change], memories: Iterator[Change], read: dict[str, int]
     ) -> tuple[int, int, int, int]:
-        """Write segments with the changes, and a manifest. Return the numbers of copies, memories, deletions and bytes."""
+        """Write segments with the changes, and a manifest. Return numbers of copies, memories, deletions and bytes."""
         writer = _SegmentWriter(self._folder, self._path, self._salt(), self._state.applied)
         entries = {entry.number: entry for entry in (self.manifest.segments if self.manifest else ())}
         before = self._store.sync.sent("")
