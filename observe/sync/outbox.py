@@ -75,11 +75,14 @@ class Outbox:
         """Return whether a copy was erased, and not merely lost."""
         return not Copy(self._raw.root, archived).exists() and self._store.tombstones.has_deletions(erased=True)
 
-    def _hidden(self, source: Source) -> frozenset[int]:
-        """Return the lines of a copy that are deleted but not erased yet."""
-        return frozenset(self._ownership.deleted(source)) if DELETED in source.coverage else frozenset()
+    def _hidden(self, source: Source) -> dict[int, bool]:
+        """Return the lines of a copy that are deleted but not erased yet, and whether an exchange begins on each."""
+        if DELETED not in source.coverage:
+            return {}
+        starts = {exchange.span.start_line for exchange in self._ownership.exchanges(source)}
+        return {line: line in starts for line in sorted(self._ownership.deleted(source))}
 
-    def _copy(self, source: Source, hidden: frozenset[int], sent: Mapping[str, Sent]) -> Iterator[Change]:
+    def _copy(self, source: Source, hidden: Mapping[int, bool], sent: Mapping[str, Sent]) -> Iterator[Change]:
         key = f"copy:{source.archived}"
         before = sent.get(key)
         state = _state(source.sums or (source.size, source.mtime), sorted(hidden))
@@ -97,7 +100,9 @@ class Outbox:
         parts = self._parts(source, hidden, version, start, size)
         yield Change(key, Sent(version, size, state, digest, ()), parts, replaces=before is not None and not continued)
 
-    def _parts(self, source: Source, hidden: frozenset[int], version: int, start: int, size: int) -> Iterator[CopyPart]:
+    def _parts(
+        self, source: Source, hidden: Mapping[int, bool], version: int, start: int, size: int
+    ) -> Iterator[CopyPart]:
         with self._view(source, hidden) as file:
             file.seek(start)
             while start < size or start == size == 0:
@@ -107,13 +112,13 @@ class Outbox:
                 if not data:
                     return
 
-    def _view(self, source: Source, hidden: frozenset[int]) -> BinaryIO:
+    def _view(self, source: Source, hidden: Mapping[int, bool]) -> BinaryIO:
         """Open the content of a copy, with blank lines in place of deleted ones."""
         if not hidden:
             return self._raw.open_raw(source.archived)
         target = io.BytesIO()
         with self._raw.open_raw(source.archived) as file:
-            write_without(file, self._raw.root / source.archived, dict.fromkeys(hidden, False), target, 0)
+            write_without(file, self._raw.root / source.archived, hidden, target, 0)
         target.seek(0)
         return target
 

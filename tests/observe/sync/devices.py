@@ -21,7 +21,8 @@ from ... import crash_injection
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user
 
 PASSPHRASE: Final = "correct horse"
-DURABLE: Final = frozenset({"fsync", "replace", "rename", "unlink", "mkdir", "write", "truncate"})
+DURABLE: Final = frozenset({"fsync", "replace", "rename", "unlink", "truncate"})
+"""Functions that change what survives a kill."""
 
 
 def exchange(session: str, word: str) -> bytes:
