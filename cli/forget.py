@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ..core import ids
+from ..core.agent_names import agent_named
 from ..core.deletion import DeletionPreview, DeletionRequest, RestoreResult
 from ..core.reports import many
 from ..core.time_expressions import between
@@ -98,7 +99,7 @@ def forget(
     request = DeletionRequest(
         targets=tuple(what),
         projects=tuple(map(archived_as, projects)),
-        agents=tuple(agents),
+        agents=tuple(map(agent_named, agents)),
         since=first,
         until=end,
         mentions=mentions,

@@ -5,6 +5,7 @@ from functools import partial
 
 import click
 
+from ..core.agent_names import agent_named
 from ..core.query import FIELDS
 from ..core.time_expressions import between
 from ..core.usage_report import UsageFilter, UsageGroup
@@ -62,7 +63,7 @@ def usage(
     refuse_demo_only(archive.home, "usage")
     first, end = between(after, before)
     places, named = tuple(map(archived_as, projects)), FIELDS["tags"].parsed(tags)
-    filters = UsageFilter(first, end, places, tuple(agents), tuple(models), tuple(branches), named)
+    filters = UsageFilter(first, end, places, tuple(map(agent_named, agents)), tuple(models), tuple(branches), named)
     with archive, progress_bars() as report_progress:
         report = archive.usage.report(UsageGroup(by), filters, partial(report_progress, "Counting"))
     rows = report.rows[:limit] if as_json else report.rows[: limit or _ROWS]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import fields
 
+from .agent_names import agent_named
 from .conversation import Milliseconds, Origin
 from .errors import (
     ConceptCount,
@@ -333,6 +334,7 @@ class Filters(Struct, frozen=True):
             "Only this agent: claude-code, codex, ...",
             "NAME",
             lambda item: (item.session.agent,) if item.session else (),
+            parse=agent_named,
             unknown="Unknown agent",
         ),
     ] = ()

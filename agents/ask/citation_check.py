@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...archiver.formats.registry import AGENTS
+from ...core.agent_names import AGENTS
 from ...core.conversation import Origin
 from ...core.errors import PalaverError
 from ...core.ids import canonical

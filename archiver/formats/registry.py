@@ -1,31 +1,17 @@
-"""Registry of transcript formats. The modules of a format are imported on first use."""
+"""Registry of transcript formats. The modules of a format are imported on first use.
+
+The format of `some-agent`, which `core/agent_names.py` lists, is `FORMAT` in `some_agent.py`.
+"""
 
 from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Final, cast
 
+from ...core.agent_names import AGENTS
 from ..lines import head_records
 from .transcript_format import ContainerFormat, TranscriptFormat
 
-AGENTS: Final = (
-    "claude-code",
-    "codex",
-    "copilot",
-    "pi",
-    "gemini",
-    "antigravity",
-    "kimi-code",
-    "kimi-cli",
-    "opencode",
-    "cursor",
-    "chatgpt",
-    "claude-ai",
-)
-"""Agents, in the order in which detection tries their formats.
-
-The format of `some-agent` is `FORMAT` in `some_agent.py`.
-"""
 _FIRST: Final = 5
 """Number of records that are decoded first. More records are decoded only if these do not identify the format."""
 

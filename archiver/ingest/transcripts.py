@@ -17,7 +17,7 @@ from ..lines import DOCUMENT, SUFFIX, opened
 
 _LINES = (".jsonl", f".jsonl{SUFFIX}")
 _SUFFIXES = (*_LINES, DOCUMENT)
-_CONTAINER_SUFFIXES = (".db", ".vscdb", ".zip")
+_CONTAINER_SUFFIXES = (".db", ".vscdb", ".sqlite", ".sqlite3", ".zip", ".history.md")
 
 
 class Transcript(Struct, frozen=True):

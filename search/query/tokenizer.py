@@ -14,8 +14,8 @@ from typing import Final
 
 import tantivy
 
-from ...archiver.formats.registry import AGENTS
 from ...archiver.store import Store
+from ...core.agent_names import AGENTS
 from ...core.errors import InvalidInput, UnknownProject
 from ...core.home import main_worktree, root_of, working_folders
 from ...core.memory import PROJECT, MemoryFilter, project_namespace

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from palaver.archiver.formats import ContainerFormat, TranscriptFormat
 from palaver.archiver.formats.containers import ExportFormat
-from palaver.archiver.formats.registry import AGENTS, all_formats, by_agent, container_formats, recognise
+from palaver.archiver.formats.registry import all_formats, by_agent, container_formats, recognise
+from palaver.core.agent_names import AGENTS, NAMES, agent_named
 from palaver.core.conversation import Kind, Skipped, Speaker
 
 from .examples import FOLDER, example, records
@@ -102,6 +103,17 @@ def test_agents_have_one_format_each_and_an_example() -> None:
     """Every agent has one format of the same name and an example, so this suite covers new formats."""
     assert [by_agent(agent).agent for agent in AGENTS] == list(AGENTS)
     assert {known.agent for known in all_formats()} <= {path.stem for path in FOLDER.iterdir()}
+
+
+def test_every_alias_names_one_agent() -> None:
+    """An alias is the name of no agent, and of one agent only."""
+    aliases = [alias for names in NAMES.values() for alias in names]
+
+    assert len({*aliases, *AGENTS}) == len(aliases) + len(AGENTS)
+    assert {alias: agent_named(alias) for alias in aliases} == {
+        alias: agent for agent, names in NAMES.items() for alias in names
+    }
+    assert (agent_named("Gemini CLI"), agent_named("Codex"), agent_named("none")) == ("gemini", "codex", "none")
 
 
 def test_an_unknown_agent_is_an_error() -> None:

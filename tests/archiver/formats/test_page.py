@@ -8,9 +8,10 @@ from typing import Any
 
 from palaver.archiver import formats
 from palaver.archiver.formats import TranscriptFormat
-from palaver.archiver.formats.registry import AGENTS, all_formats
+from palaver.archiver.formats.registry import all_formats
 from palaver.archiver.formats.transcript_format import SkipReason
 from palaver.archiver.lines import Reason
+from palaver.core.agent_names import AGENTS
 from palaver.core.conversation import Kind, Skipped, Turn
 from palaver.core.home import Own
 
@@ -18,7 +19,13 @@ from ...cases import for_each
 from .examples import records
 from .reading import changed_by_resuming, events, jsonl, unaccounted
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats.md").read_text("utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "formats.md").read_text("utf-8")
+HEADINGS = ("Where", "Records", "Changes between versions", "Not read", "Sources")
+_WITHOUT_PAGE = {
+    *("claude-code", "codex", "copilot", "pi", "gemini", "antigravity", "kimi-code", "kimi-cli", "opencode"),
+    *("cursor", "chatgpt", "claude-ai"),
+}
 CODE = [path.read_text("utf-8") for path in Path(formats.__file__).parent.rglob("*.py")]
 _VARIABLE = re.compile(r"""(?:environ(?:\.get\(|\[)|home_variable\b[^=\n]*= )"([A-Z_]+)""")
 
@@ -40,7 +47,17 @@ def test_every_format_is_listed_in_order() -> None:
     rows = table("Find an agent's transcripts")
 
     assert tuple(row[0] for row in rows) == AGENTS
-    assert [row[0] for row in rows if not row[1] or not row[3]] == []
+    assert [row[0] for row in rows if not row[1] or not row[3] or not row[4]] == []
+
+
+def test_formats_have_pages_with_sources() -> None:
+    """Each format that was added after the first ones has a page with its facts and their sources."""
+    pages = {path.stem: path.read_text("utf-8") for path in (DOCS / "formats").glob("*.md")}
+
+    assert pages.keys() == set(AGENTS) - _WITHOUT_PAGE
+    assert [
+        (agent, heading) for agent, page in pages.items() for heading in HEADINGS if f"\n## {heading}\n" not in page
+    ] == []
 
 
 def test_every_environment_variable_is_listed() -> None:

@@ -1,0 +1,28 @@
+"""Names of the coding agents whose transcripts are read, and the other names that users type for them."""
+
+from typing import Final
+
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "claude-code": ("claude", "cc"),
+    "codex": ("codex-cli", "openai-codex"),
+    "copilot": ("copilot-cli", "github-copilot-cli"),
+    "pi": ("pi-agent",),
+    "gemini": ("gemini-cli",),
+    "antigravity": ("agy",),
+    "kimi-code": ("kimi",),
+    "kimi-cli": (),
+    "opencode": ("open-code",),
+    "cursor": ("cursor-agent", "cursor-cli"),
+    "chatgpt": ("openai", "chat-gpt"),
+    "claude-ai": ("claude.ai", "claude-web"),
+}
+"""Agents with their aliases, in the order in which detection tries their formats."""
+AGENTS: Final = tuple(NAMES)
+"""Names of all agents."""
+_BY_ALIAS: Final = {alias: agent for agent, aliases in NAMES.items() for alias in aliases}
+
+
+def agent_named(name: str) -> str:
+    """Return the agent with this name or alias. Return any other name in lower case."""
+    name = name.strip().lower()
+    return _BY_ALIAS.get(name.replace(" ", "-").replace("_", "-"), name)
