@@ -13,6 +13,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "kimi-cli": (),
     "opencode": ("open-code",),
     "cursor": ("cursor-agent", "cursor-cli"),
+    "qwen-code": ("qwen",),
+    "cline": ("claude-dev", "cline-cli"),
+    "roo-code": ("roo", "roo-cline", "roocode"),
+    "kilo-code": ("kilo", "kilocode"),
+    "copilot-chat": ("vscode", "vscode-copilot", "github-copilot", "copilot-vscode"),
+    "goose": ("block-goose",),
+    "iflow": ("iflow-cli",),
     "chatgpt": ("openai", "chat-gpt"),
     "claude-ai": ("claude.ai", "claude-web"),
 }

@@ -44,7 +44,10 @@ HOMES = {
     "XDG_STATE_HOME": ".local/state",
 }
 # Settings and keys of the user who runs the tests; every test starts without them.
-PERSONAL = ("ANTHROPIC_", "CLAUDE", "CODEX_", "COPILOT_", "HF_", "OPENCODE_", "PALAVER_", "PI_")
+PERSONAL = (
+    *("ANTHROPIC_", "CLAUDE", "CLINE_", "CODEX_", "COPILOT_", "GOOSE_", "HF_", "OPENCODE_", "PALAVER_", "PI_"),
+    *("QWEN_",),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

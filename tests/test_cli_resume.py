@@ -482,8 +482,10 @@ def test_the_user_is_asked_for_the_folder_of_a_moved_project(sandbox: Sandbox, t
         ("copilot", SESSION, "/x", ["copilot", f"--resume={SESSION}"]),
         ("cursor", SESSION, "/chats/1/2/store.db/x.jsonl", ["cursor-agent", f"--resume={SESSION}"]),
         ("gemini", SESSION, "/x", ["gemini", "--resume", SESSION]),
+        ("goose", "20260301_1", "/sessions.db/x", ["goose", "session", "--resume", "--session-id", "20260301_1"]),
         ("opencode", "ses_0a1B2c3D4", "/x", ["opencode", "--session", "ses_0a1B2c3D4"]),
         ("pi", SESSION, "/x", ["pi", "--session", SESSION]),
+        ("qwen-code", SESSION, "/x", ["qwen", "--resume", SESSION]),
     ],
 )
 def test_each_agent_has_its_own_option(agent: str, native_id: str, path: str, arguments: list[str]) -> None:

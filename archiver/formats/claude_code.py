@@ -637,8 +637,10 @@ class ClaudeCode(FolderFormat):
             return "snapshot" in record
         if kind in _BOOKKEEPING:
             return "sessionId" in record
-        # Other agents also link records by `parentUuid`, but store messages in a field `parts`.
+        # Other agents also link records by `parentUuid`. Qwen Code stores messages in a field `parts`, and the session
+        # IDs of iFlow begin with `session-`.
         is_message = kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
+        is_message = is_message and not string(record.get("sessionId")).startswith("session-")
         return is_message and not _ENVELOPE.isdisjoint(record)
 
 

@@ -5,7 +5,7 @@ as `{"id": …, "message": {…}}`. The reader of the agent reads these lines li
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -102,6 +102,11 @@ class DatabaseFormat(ContainedFormat):
     """File name of the database."""
     session_table: ClassVar[Table]
     message_table: ClassVar[Table]
+    other_tables: ClassVar[tuple[Table, ...]] = ()
+    """Tables with other rows of a session, such as token counts. They are copied after the messages.
+
+    The line of a row is `{"id": …, "<name of the table>": {…}}`. Some versions may lack the table.
+    """
 
     def is_container(self, path: Path) -> bool:
         """Return whether a file is a database with the sessions. A temporarily unreadable database counts too."""
@@ -124,28 +129,31 @@ class DatabaseFormat(ContainedFormat):
             PartlyRead: After the last session, if a table or a column is missing, or if a column is unknown.
         """
         database = ForeignDatabase(path)
-        tables = (self.session_table, self.message_table)
-        columns = {table.name: database.columns(table.name) for table in tables}
+        every = (self.session_table, self.message_table, *self.other_tables)
+        columns = {table.name: database.columns(table.name) for table in every}
+        tables = [table for table in every if columns[table.name] or table not in self.other_tables]
         lacking = [table for table in tables if not table.needed <= columns[table.name]]
-        if not lacking:
-            yield from self._sessions(database)
+        if self.session_table not in lacking and self.message_table not in lacking:
+            others = [table for table in self.other_tables if table in tables and table not in lacking]
+            yield from self._sessions(database, others)
         problems = [f"table {each.name} lacks {_names(each.needed - columns[each.name])}" for each in lacking]
         unknown = [(table.name, table.unknown(columns[table.name])) for table in tables if table not in lacking]
         problems += [f"table {name} has the unknown columns {_names(new)}" for name, new in unknown if new]
         if problems:
             raise PartlyRead(path, "; ".join(problems), hint=REPORT_HINT)
 
-    def _sessions(self, database: ForeignDatabase) -> Iterator[ContainedSession]:
+    def _sessions(self, database: ForeignDatabase, others: Sequence[Table]) -> Iterator[ContainedSession]:
         table = self.session_table
-        states = {session: tuple(state) for session, *state in self._states(database)}
+        states = [{session: tuple(state) for session, *state in _states(database, each)}
+                  for each in (self.message_table, *others)]  # fmt: skip
         rows = list(_rows(database, table, f"SELECT * FROM {table.name} ORDER BY {table.order}"))
         for session in self._in_order(rows):
             header = {name: value for name, value in session.items() if name not in table.changing}
             session_id = str(session[table.key])
             name = file_name(session_id)
             at = max((instant(value) or 0 for value in self._changes(session)), default=0)
-            state = fingerprint(header, states.get(session_id))
-            lines = partial(self._lines, database, session_id, header)
+            state = fingerprint(session, *(each.get(session_id) for each in states))
+            lines = partial(self._lines, database, session_id, header, others)
             yield ContainedSession(database.path / name, f"{database.path.parent.name}/{name}", state, at, lines)
 
     def _in_order(self, rows: list[Row]) -> list[Row]:
@@ -156,24 +164,19 @@ class DatabaseFormat(ContainedFormat):
         """Return the values of a session that may be the time of its last change."""
         return (session.get("updated_at"), session.get("created_at"))
 
-    def _states(self, database: ForeignDatabase) -> Iterator[tuple[str, int, int]]:
-        """Yield the ID of each session with the number and the total size of its messages."""
-        table = self.message_table
-        size = " + ".join(f"ifnull(octet_length({name}), 0)" for name in sorted(table.needed))
-        query = f"SELECT {as_bytes(table.session)}, count(*), total({size}) FROM {table.name} GROUP BY {table.session}"
-        for session, count, total_size in database.rows(query):
-            yield as_text(session), int(count or 0), int(total_size or 0)
-
-    def _lines(self, database: ForeignDatabase, session_id: str, header: Row) -> Iterator[bytes]:
-        table = self.message_table
+    def _lines(
+        self, database: ForeignDatabase, session_id: str, header: Row, others: Sequence[Table]
+    ) -> Iterator[bytes]:
         yield message_line(session_id, conversation=header)
-        query = f"SELECT * FROM {table.name} WHERE {table.session} = ?1 ORDER BY {table.order}"
-        for row in _rows(database, table, query, (session_id,)):
-            yield message_line(f"{session_id}/{row[table.key]}", message=self._message(row))
+        for row in _rows_of(database, self.message_table, session_id):
+            yield message_line(f"{session_id}/{row[self.message_table.key]}", message=self._message(row))
+        for table in others:
+            for row in _rows_of(database, table, session_id):
+                yield message_line(f"{session_id}/{table.name}/{row[table.key]}", **{table.name: row})
 
     def _message(self, row: Row) -> Row:
         """Return the values of a message that are copied."""
-        return {name: value for name, value in row.items() if name not in self.message_table.changing}
+        return row
 
 
 class SplitFormat(ContainedFormat):
@@ -182,8 +185,8 @@ class SplitFormat(ContainedFormat):
     The file that `locations` finds represents the session, and is its container.
     """
 
-    main_files: ClassVar[frozenset[str]]
-    """Names of the files that represent a session. If several are in a folder, the first one in sorted order does."""
+    main_files: ClassVar[tuple[str, ...]] = ()
+    """Names of the files that represent a session. If several are in a folder, the first one does."""
 
     @abstractmethod
     def parts(self, path: Path) -> Iterable[Path]:
@@ -195,11 +198,12 @@ class SplitFormat(ContainedFormat):
 
     def is_container(self, path: Path) -> bool:
         """Return whether a file represents a session."""
-        return path.name in self.main_files and path == self._main(path.parent)
+        main = (path.with_name(name) for name in self.main_files)
+        return path == next((other for other in main if other.is_file()), None)
 
     def containers(self) -> Iterator[Path]:
         """Yield the file that represents each session."""
-        return (path for path in super().containers() if path == self._main(path.parent))
+        return filter(self.is_container, super().containers())
 
     def container_state(self, path: Path) -> int:
         """Return a fingerprint that changes whenever a file of the session changes. Raises `OSError`."""
@@ -228,9 +232,6 @@ class SplitFormat(ContainedFormat):
         except ValueError as error:
             raise SourceUnreadable(path, f"the file is damaged or still being written: {error}") from None
 
-    def _main(self, folder: Path) -> Path | None:
-        return next((folder / name for name in sorted(self.main_files) if (folder / name).is_file()), None)
-
 
 def json_of(path: Path) -> object:
     """Return the JSON value in a file, or None if the file does not exist. Raises `OSError` and `ValueError`."""
@@ -254,6 +255,20 @@ def _rows(database: ForeignDatabase, table: Table, query: str, values: tuple[Val
             name: exact_json(value) if name in table.json else as_text(value) if isinstance(value, bytes) else value
             for name, value in zip(names, row, strict=True)
         }
+
+
+def _rows_of(database: ForeignDatabase, table: Table, session: str) -> Iterator[Row]:
+    query = f"SELECT * FROM {table.name} WHERE {table.session} = ?1 ORDER BY {table.order}"
+    for row in _rows(database, table, query, (session,)):
+        yield {name: value for name, value in row.items() if name not in table.changing}
+
+
+def _states(database: ForeignDatabase, table: Table) -> Iterator[tuple[str, int, int]]:
+    """Yield the ID of each session with the number and the total size of its rows."""
+    size = " + ".join(f"ifnull(octet_length({name}), 0)" for name in sorted(table.needed))
+    query = f"SELECT {as_bytes(table.session)}, count(*), total({size}) FROM {table.name} GROUP BY {table.session}"
+    for session, count, total_size in database.rows(query):
+        yield as_text(session), int(count or 0), int(total_size or 0)
 
 
 def _names(names: Iterable[str]) -> str:

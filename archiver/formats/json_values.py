@@ -276,10 +276,12 @@ _NOTE = re.compile(
     r"\b(?:memory|memories)/[\w.-]+\.md\b|\b(?:MEMORY|CLAUDE|AGENTS|GEMINI|copilot-instructions)\b[\w.]*\.md\b"
 )
 _TOOL_LENGTH = 100
-_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file"}
+_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file", "copilot_readfile"}
 _WRITERS = {
     *("write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"),
     *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content"),
+    *("editor", "editedexistingfile", "newfilecreated", "filedeleted", "applieddiff", "insertcontent"),
+    "searchandreplace",
 }
 _PATHS = ("path", "file_path", "filePath", "absolute_path")
 _COMMANDS = ("cmd", "command", "commands")
@@ -410,6 +412,10 @@ def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[st
     if _PATCH in body:
         return (), tuple(dict.fromkeys(map(clean, _PATCHED.findall(body))))
     path = clean(next((string(arguments[name]) for name in _PATHS if arguments.get(name)), ""))
-    # `str_replace_editor` performs every file operation; its `command` argument selects the operation.
-    operation = string(arguments.get("command")) if tool == "str_replace_editor" else tool.lower()
+    if tool == "read_files":
+        listed = (clean(string(each.get("path"))) for each in mappings(arguments.get("files")))
+        return tuple(dict.fromkeys(filter(None, listed))), ()
+    # Some editors perform every file operation; their argument `command` selects the operation.
+    editor = tool in {"str_replace_editor", "developer__text_editor", "text_editor"}
+    operation = string(arguments.get("command")) if editor else tool.lower().removeprefix("developer__")
     return (path,) if path and operation in _READERS else (), (path,) if path and operation in _WRITERS else ()

@@ -158,6 +158,47 @@ def _copilot(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
         yield UsageRecord(string(record.get("id")), model, counts, model=model, at=instant(record.get("timestamp")))
 
 
+def _qwen(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    used = mapping(record.get("usageMetadata"))
+    counts = _with_cached_input(used, "promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount")
+    # Some models count thoughts apart from the reply; the total contains both.
+    received = count_of(used.get("totalTokenCount")) - count_of(used.get("promptTokenCount"))
+    counts = TokenCounts(counts.input, max(counts.output, received), counts.cache_read)
+    reply, at = string(record.get("uuid")), instant(record.get("timestamp"))
+    yield UsageRecord(reply, string(record.get("timestamp")), counts, model=string(record.get("model")), at=at)
+
+
+def _cline(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of a request, which older versions store as JSON in a text."""
+    message = mapping(record.get("message"))
+    used = mapping(message.get("metrics"))
+    names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+    if message.get("say") == "api_req_started":
+        request = decode(string(message.get("text")).encode("utf-8", "replace"))
+        used = request[0] if isinstance(request, list) else Record()
+        names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
+    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    model = first_string(mapping(message.get("modelInfo")), "modelId", "id")
+    yield UsageRecord(string(record.get("id")), "", counts, model=model, at=instant(message.get("ts")))
+
+
+def _copilot_chat(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    request = mapping(record.get("message"))
+    used = mapping(mapping(request.get("result")).get("metadata"))
+    counts = TokenCounts(count_of(used.get("promptTokens")), count_of(used.get("outputTokens")))
+    model = first_string(used, "resolvedModel") or string(request.get("modelId")).removeprefix("copilot/")
+    reply, at = string(request.get("requestId")), instant(request.get("timestamp"))
+    yield UsageRecord(reply, "", counts, model=model, at=at)
+
+
+def _goose(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    row = mapping(record.get("usage_ledger"))
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    counts = TokenCounts(*(count_of(row.get(name)) for name in names))
+    at = instant(row.get("created_timestamp"))
+    yield UsageRecord(string(record.get("id")), "", counts, model=string(row.get("model")), at=at)
+
+
 def _with_cached_input(used: Record, input_field: str, cached_field: str, *output_fields: str) -> TokenCounts:
     """Return the counts of an agent whose input tokens include those read from the cache."""
     read = min(count_of(used.get(cached_field)), count_of(used.get(input_field)))
@@ -167,11 +208,17 @@ def _with_cached_input(used: Record, input_field: str, cached_field: str, *outpu
 _RecordUsage: TypeAlias = Callable[[Record, UsageContext], Iterator[UsageRecord]]
 _AGENTS: Final[dict[str, tuple[tuple[bytes, ...], _RecordUsage]]] = {
     "claude-code": ((b'"usage"',), _claude_code),
+    "cline": ((b'"api_req_started"', b'"metrics"'), _cline),
     "codex": ((b'"token_count"', b'"turn_context"', b'"session_meta"'), _codex),
     "copilot": ((b'"session.shutdown"',), _copilot),
+    "copilot-chat": ((b'"promptTokens"', b'"outputTokens"'), _copilot_chat),
     "gemini": ((b'"tokens"',), _gemini),
+    "goose": ((b'"usage_ledger"',), _goose),
+    "kilo-code": ((b'"api_req_started"', b'"metrics"'), _cline),
     "opencode": ((b'"tokens"',), _opencode),
     "pi": ((b'"usage"',), _pi),
+    "qwen-code": ((b'"usageMetadata"',), _qwen),
+    "roo-code": ((b'"api_req_started"', b'"metrics"'), _cline),
 }
 """Texts of which a line with usage contains one, and the function that reads the record, by agent."""
 COUNTED: Final = frozenset(_AGENTS)

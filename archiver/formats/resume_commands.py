@@ -72,6 +72,13 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
     "gemini": ResumeCommand(
         resume=("gemini", "--resume", "{id}"), prompted=("gemini", "--prompt-interactive", "{prompt}"), one_file=True
     ),
+    "goose": ResumeCommand(
+        resume=("goose", "session", "--resume", "--session-id", "{id}"),
+        prompted=("goose", "run", "--interactive", "--text", "{prompt}"),
+        one_file=False,
+        id_pattern=re.compile(r"\d{8}_\d{1,9}"),
+        container="sessions.db",
+    ),
     "opencode": ResumeCommand(
         resume=("opencode", "--session", "{id}"),
         prompted=("opencode", "--prompt", "{prompt}"),
@@ -83,6 +90,9 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
         prompted=("pi", "{prompt}"),
         one_file=True,
         elsewhere=("pi", "--session", "{path}"),
+    ),
+    "qwen-code": ResumeCommand(
+        resume=("qwen", "--resume", "{id}"), prompted=("qwen", "--prompt-interactive", "{prompt}"), one_file=True
     ),
 }
 """Commands by agent. Agents that are not listed cannot resume a session."""

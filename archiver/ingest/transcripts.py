@@ -144,8 +144,6 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
 
 def _container_format_of(path: Path) -> ContainerFormat | None:
     """Return the format of a container, or None if the file is not a container or cannot be read."""
-    if path.name.endswith(_LINES):
-        return None
     try:
         return next((known for known in container_formats() if known.is_container(path)), None)
     except OSError:

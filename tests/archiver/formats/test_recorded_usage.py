@@ -168,3 +168,47 @@ def test_damaged_lines_have_no_usage(line: bytes) -> None:
 
 def test_an_agent_without_counts_has_no_usage() -> None:
     assert found("cursor", reply(5)) == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "record", "counts"),
+    [
+        (
+            "qwen-code",
+            {
+                "uuid": "a",
+                "usageMetadata": {
+                    "promptTokenCount": 100,
+                    "cachedContentTokenCount": 60,
+                    "candidatesTokenCount": 5,
+                    "totalTokenCount": 112,
+                },
+            },
+            TokenCounts(40, 12, 60),
+        ),
+        (
+            "cline",
+            {
+                "message": {
+                    "say": "api_req_started",
+                    "text": '{"tokensIn":3,"tokensOut":2,"cacheReads":1,"cacheWrites":4}',
+                }
+            },
+            TokenCounts(3, 2, 1, 4),
+        ),
+        ("roo-code", {"message": {"metrics": {"inputTokens": 3, "outputTokens": 2}}}, TokenCounts(3, 2)),
+        (
+            "copilot-chat",
+            {"message": {"result": {"metadata": {"promptTokens": 9, "outputTokens": 1}}}},
+            TokenCounts(9, 1),
+        ),
+        (
+            "goose",
+            {"usage_ledger": {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 4}},
+            TokenCounts(9, 1, 4),
+        ),
+    ],
+)
+def test_further_agents_have_their_own_fields(agent: str, record: dict[str, Any], counts: TokenCounts) -> None:
+    """Cached tokens are counted apart from other input."""
+    assert total_usage(found(agent, record)) == counts
