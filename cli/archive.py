@@ -18,7 +18,7 @@ from ..core.home import DEMO, DEMO_FOLDER, Home
 from ..core.reports import Report, Unsearched
 from ..observe.archive import Archive
 from ..templates.json_output import to_json
-from .demo import is_demo_selected, refuse_demo
+from .demo import is_demo, is_demo_selected, refuse_demo
 from .output import as_json, not_empty, print_json, print_message, print_page, progress_bars, renderer
 from .program import command_of
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..archiver.ingest.transcripts import Transcript
+    from ..core.reports import ArchivedAgent, FormatDrift
 
 _WAIT: Final = 30.0
 """Seconds to wait for another process that is ingesting, such as the background archiver."""
@@ -134,6 +135,16 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
         sys.exit(1)
 
 
+def _found(home: Home) -> tuple[list[ArchivedAgent], list[FormatDrift], int]:
+    """Return the agents in the archive, the signs that formats changed, and the number of files that are not read."""
+    from ..archiver.copies.raw_copy import RawArchive
+    from ..observe.upkeep.archive_status import agents_of
+    from ..observe.upkeep.format_drift import format_drift
+
+    with Archive(home).store as store:
+        return agents_of(store), format_drift(store, RawArchive(home.archive)), len(store.sources.problems())
+
+
 def _announce_wait(home: Home) -> None:
     """Print a message if another process is ingesting, because this process then waits."""
     from ..archiver.store import ARCHIVER
@@ -175,10 +186,13 @@ def _archive(
         _announce_wait(home)
         report = pipeline.run(transcripts, reporter, _WAIT, announce)
     report.ingested.skipped = skipped
+    agents, drift, problems = _found(home)
     if as_json:
-        print_json({**to_json(report), "home": str(home.root)})
+        print_json({**to_json(report), "home": str(home.root), "agents": agents, "drift": drift})
     else:
         print_page(renderer().render("report", report=report, listing=listing))
+        if listing is None and not is_demo(home):
+            print_page(renderer().render("found", agents=agents, drift=drift, problems=problems))
         if listing:
             print_page(renderer().render("omitted", omitted=report.ingested.omitted))
     return not (report.ingested.problems or report.compression.problems) and report.model is None

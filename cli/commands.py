@@ -73,6 +73,7 @@ SECTIONS: Final = {
     },
     "Maintenance": {
         "status": ("status", "Show what is archived and indexed."),
+        "formats": ("formats", "Report changes of transcript formats."),
         "stats": ("observe", "Show what Palaver's own model calls and texts cost."),
         "doctor": ("doctor", "Check for problems and suggest fixes."),
         "fsck": ("doctor", "Verify all stored data and repair damage."),
@@ -92,6 +93,7 @@ SECTIONS: Final = {
 
 READING: Final = frozenset({
     "ask", "blame", "completion", "context", "digest", "doctor", "documents list", "export", "fix", "forget --list",
+    "formats report",
     "fsck", "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",

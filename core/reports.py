@@ -373,6 +373,30 @@ class KindCount(NamedTuple):
     times: int
 
 
+class FormatDrift(Struct, frozen=True):
+    """Sign that an agent's format changed so that a part of its transcripts is not read.
+
+    Attributes:
+        version: Version of the agent's program, if the transcripts name it.
+        lines: Number of lines that were not read, or 0 if the sign is no line.
+        shape: Fields of one such line with their types, without any value.
+    """
+
+    agent: str
+    version: str
+    problem: str
+    lines: int = 0
+    shape: str = ""
+
+
+class ArchivedAgent(NamedTuple):
+    """Agent with archived transcripts: its sessions without those of sub-agents, and the versions of its program."""
+
+    agent: str
+    sessions: int
+    versions: tuple[str, ...]
+
+
 class Status(Struct, frozen=True):
     """State of the archive.
 
@@ -392,6 +416,8 @@ class Status(Struct, frozen=True):
         damaged: Raw copies that failed verification.
         projects: Number of projects with a session or a memory.
         empty_sessions: Number of sessions without exchanges, which no list contains and `sessions` does not count.
+        agents: The agents with archived transcripts.
+        drift: Signs that formats changed so that not everything is read.
     """
 
     home: Path
@@ -421,6 +447,8 @@ class Status(Struct, frozen=True):
     damaged: list[FileProblem] = field(default_factory=list[FileProblem])
     projects: int = 0
     empty_sessions: int = 0
+    agents: list[ArchivedAgent] = field(default_factory=list[ArchivedAgent])
+    drift: list[FormatDrift] = field(default_factory=list[FormatDrift])
 
 
 class SessionSecrets(Struct, frozen=True):

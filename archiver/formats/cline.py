@@ -100,9 +100,11 @@ class ClineReader(RecordReader):
             return self._model_message(message, stamp, is_first=record.get("first") is True)
         is_first = record.get("first") is True
         kind = "task" if is_first and message.get("say") == "text" else first_string(message, "say", "ask")
-        notes = self._facts.note(line.number, Fact.MODEL, mapping(message.get("modelInfo")).get("modelId"))
         events = self._shown(kind, message, stamp)
-        return (notes or events) if isinstance(events, str) else [*events, *notes]
+        if isinstance(events, str):
+            return events
+        model = mapping(message.get("modelInfo")).get("modelId")
+        return [*events, *self._facts.note(line.number, Fact.MODEL, model)]
 
     def _header(self, header: Record, line: int) -> RecordEvents:
         fork = mapping(mapping(header.get("metadata")).get("fork"))

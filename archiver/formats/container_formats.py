@@ -4,6 +4,7 @@ Both convert a session to JSON lines: first its header, as `{"id": …, "convers
 as `{"id": …, "message": {…}}`. The reader of the agent reads these lines like any transcript.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -35,6 +36,7 @@ from .transcript_format import ContainedSession
 
 # ruff: noqa: S608 - statements contain only fixed names, and values are bound
 
+_GENERATION = re.compile(r"_?v?\d{1,3}")
 REPORT_HINT = "A newer version of Palaver may read it. Run `palaver formats report`, and attach its output to a report."
 
 Row: TypeAlias = dict[str, object]
@@ -126,7 +128,7 @@ class DatabaseFormat(ContainedFormat):
 
         Raises:
             SourceUnreadable: The database cannot be read.
-            PartlyRead: After the last session, if a table or a column is missing, or if a column is unknown.
+            PartlyRead: After the last session, if a table or a column is missing.
         """
         database = ForeignDatabase(path)
         every = (self.session_table, self.message_table, *self.other_tables)
@@ -137,10 +139,18 @@ class DatabaseFormat(ContainedFormat):
             others = [table for table in self.other_tables if table in tables and table not in lacking]
             yield from self._sessions(database, others)
         problems = [f"table {each.name} lacks {_names(each.needed - columns[each.name])}" for each in lacking]
-        unknown = [(table.name, table.unknown(columns[table.name])) for table in tables if table not in lacking]
-        problems += [f"table {name} has the unknown columns {_names(new)}" for name, new in unknown if new]
         if problems:
             raise PartlyRead(path, "; ".join(problems), hint=REPORT_HINT)
+
+    def unknown_parts(self, path: Path) -> list[str]:
+        """Return a description of the columns and tables that only newer versions have. Raises `SourceUnreadable`."""
+        database = ForeignDatabase(path)
+        every = (self.session_table, self.message_table, *self.other_tables)
+        columns = [(table.name, table.unknown(database.columns(table.name))) for table in every]
+        signs = [f"table {name} has the unknown columns {_names(new)}" for name, new in columns if new]
+        names = {as_text(name) for (name,) in database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        newer = [name for name in names for table in every if _GENERATION.fullmatch(name.removeprefix(table.name))]
+        return [*signs, *(f"table {name} is not read" for name in sorted(set(newer) - {table.name for table in every}))]
 
     def _sessions(self, database: ForeignDatabase, others: Sequence[Table]) -> Iterator[ContainedSession]:
         table = self.session_table

@@ -81,7 +81,7 @@ class QwenCodeReader(RecordReader):
             Fact.VERSION: record.get("version"),
             Fact.PARENT: mapping(record.get("forkedFrom")).get("sessionId"),
         }
-        notes = self._facts.notes(line.number, facts)
+        notes = self._facts.notes(line.number, facts) if kind != "system" else []
         events = self._events(kind, record, stamp)
         if isinstance(events, str):
             return notes or events

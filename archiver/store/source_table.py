@@ -274,6 +274,47 @@ class SourceTable:
             total.update(json.loads(text))
         return total
 
+    def coverage_by_version(self) -> list[tuple[str, str, str, int]]:
+        """Return the number of lines with each outcome, by agent and version of its program.
+
+        Each tuple contains the agent, the version, the outcome and the number. The versions of an agent are in the
+        order in which they were first used.
+        """
+        rows = self._db.rows(
+            """SELECT s.agent, e.version, c.key, sum(c.value) FROM source s JOIN session e ON e.id = s.session,
+                   json_each(s.coverage) c
+               GROUP BY s.agent, e.version, c.key
+               ORDER BY s.agent, (SELECT min(started) FROM session WHERE agent = s.agent AND version = e.version)"""
+        )
+        return [(agent, version, outcome, int(count)) for agent, version, outcome, count in rows]
+
+    def with_outcome(self, agent: str, version: str, outcome: str) -> str:
+        """Return the archive path of the smallest copy that has lines with an outcome, or an empty text."""
+        rows = self._db.rows(
+            """SELECT s.archived FROM source s JOIN session e ON e.id = s.session, json_each(s.coverage) c
+               WHERE s.agent = ? AND e.version = ? AND c.key = ? ORDER BY s.size LIMIT 1""",
+            (agent, version, outcome),
+        )
+        return rows[0][0] if rows else ""
+
+    def newest_without_exchanges(self, lines: int, newest: int) -> list[tuple[str, int]]:
+        """Return the agents of whose `newest` sources none has an exchange, with the number of their lines.
+
+        Only sources with at least a number of `lines` count, and only agents with an older source with an exchange.
+        """
+        rows = self._db.rows(
+            """WITH listed AS (
+                   SELECT s.agent, s.lines, EXISTS (SELECT 1 FROM exchange x WHERE x.source = s.id)
+                           OR s.coverage LIKE '%"repeated"%' OR s.coverage LIKE '%"deleted"%' AS has,
+                       row_number() OVER (PARTITION BY s.agent ORDER BY s.mtime DESC, s.id DESC) AS place
+                   FROM source s WHERE s.lines >= ?1)
+               SELECT agent, sum(lines) FROM listed WHERE place <= ?2
+               GROUP BY agent HAVING NOT max(has) AND count(*) = ?2
+               AND EXISTS (SELECT 1 FROM listed o WHERE o.agent = listed.agent AND o.has)""",
+            (lines, newest),
+        )
+        return [(agent, int(count)) for agent, count in rows]
+
     def unaccounted(self) -> list[tuple[str, int, int]]:
         """Return the copies whose number of lines differs from the number of lines with an outcome.
 

@@ -3,17 +3,21 @@
 It contains sizes, the numbers of parsed, repeated and skipped transcript lines, and the progress of each stage.
 """
 
+from collections import Counter
 from typing import Final
 
+from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.lines import PARSED, REPEATED
 from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
+from ...core.conversation import SessionKind
 from ...core.errors import IndexDamaged
 from ...core.home import Home
 from ...core.memory import PROJECT, MemoryFilter, project_namespace
-from ...core.reports import FileProblem, LineCount, ProjectCount, Status, many
+from ...core.reports import ArchivedAgent, FileProblem, LineCount, ProjectCount, Status, many
 from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
+from .format_drift import format_drift
 
 OUTDATED: Final = "written by another version of Palaver. Search reads the archive until `palaver archive` rebuilds it"
 """State of the index after an upgrade that changed its format."""
@@ -60,7 +64,19 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         verified_since=since,
         damaged=[FileProblem(*row) for row in store.sources.damaged()],
         projects=len(projects_of(store)),
+        agents=agents_of(store),
+        drift=format_drift(store, RawArchive(home.archive)),
     )
+
+
+def agents_of(store: Store) -> list[ArchivedAgent]:
+    """Return the agents with archived transcripts, the one with most sessions first."""
+    sessions, versions = Counter[str](), dict[str, dict[str, None]]()
+    for session in sorted(store.sessions.all().values(), key=lambda session: session.started or 0):
+        if session.kind is SessionKind.MAIN:
+            sessions[session.agent] += 1
+            versions.setdefault(session.agent, {}).update({session.version: None} if session.version else {})
+    return [ArchivedAgent(agent, count, tuple(versions[agent])) for agent, count in sessions.most_common()]
 
 
 def projects_of(store: Store) -> list[ProjectCount]:

@@ -54,6 +54,7 @@ from ...search.query import tokenizer
 from .. import rules
 from .archive_status import OUTDATED, state_of
 from .consistency import RECOVER_COPIES, RECOVER_DATABASE, REPAIR, check_consistency, missing_database
+from .format_drift import drift_text
 
 Findings = Iterable[tuple[str, str] | HealthProblem]
 """Result of a check: facts, each with its label, and problems."""
@@ -126,6 +127,9 @@ _OVERDUE: Final = 2 * 3600 * 1000
 
 `palaver watch` erases such deletions once an hour.
 """
+_DRIFT_MAX: Final = 5
+"""Maximum number of listed signs that formats changed."""
+_DRIFT_REMEDY: Final = "Update Palaver. If it is the newest version, report the output of `palaver formats report`."
 _LISTED_MAX: Final = 3
 """Maximum number of individually listed problems of one kind."""
 
@@ -181,6 +185,18 @@ def archive(context: HealthContext) -> Findings:
     if unlisted := len(status.problems[_LISTED_MAX:]):
         problem = f"could not read {many(unlisted, 'more file')}"
         yield HealthProblem("archive", problem, "Run `palaver status` to list them.")
+
+
+def formats(context: HealthContext) -> Findings:
+    """Report the agents with their versions, and signs that their formats changed so that not everything is read."""
+    status = context.status
+    named = [f"{each.agent} {each.versions[-1]}" if each.versions else each.agent for each in status.agents]
+    yield "formats", f"newest versions read: {', '.join(named)}" if named else "none read"
+    for drift in status.drift[:_DRIFT_MAX]:
+        yield HealthProblem("formats", drift_text(drift), _DRIFT_REMEDY)
+    if unlisted := len(status.drift[_DRIFT_MAX:]):
+        problem = f"{many(unlisted, 'more sign')} that formats changed"
+        yield HealthProblem("formats", problem, "Run `palaver formats report` to list them.")
 
 
 def copies(context: HealthContext) -> Findings:
@@ -415,6 +431,7 @@ CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (
     permissions,
     database,
     archive,
+    formats,
     copies,
     copies_without_rows,
     outdated_copies,

@@ -1,0 +1,178 @@
+"""Signs that an agent's format changed so that a part of its transcripts is not read.
+
+1. Records of an unknown type, by agent and version.
+2. A version whose lines are skipped far more often than those of earlier versions.
+3. Newest transcripts of an agent without any conversation, while older ones have some.
+4. Unknown columns of a database, and tables that are named like newer generations of tables that are read.
+5. A folder or database that is named like a newer generation of one that is read.
+
+A shape has the names and types of fields, never a value, because signs are shown in bug reports.
+"""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Final, TypeAlias, cast
+
+from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.formats import ContainerFormat
+from ...archiver.formats.container_formats import DatabaseFormat
+from ...archiver.formats.registry import all_formats, by_agent
+from ...archiver.ingest.transcripts import roots
+from ...archiver.lines import HEAD_BYTES, PARSED, REPEATED, records, split
+from ...archiver.store import Store
+from ...archiver.store.source_table import DELETED
+from ...core.conversation import Skipped
+from ...core.errors import SourceUnreadable
+from ...core.reports import FormatDrift, many
+
+_UNKNOWN: Final = "unknown-type"
+_SHAPES: Final = 5
+"""Maximum number of shapes that are read from raw copies."""
+_READ_MAX: Final = 8 << 20
+"""Maximum bytes of a raw copy that is read for a shape."""
+_LINES: Final = 200
+"""Minimum number of lines of a version whose share of skipped lines is compared."""
+_JUMP: Final = 0.25
+"""Difference of the shares of skipped lines from which on a version counts as changed."""
+_NEWEST, _NEWEST_LINES = 5, 10
+"""Number of an agent's newest transcripts that are compared with the older ones, and minimum number of their lines."""
+_DATABASES: Final = {".db", ".sqlite", ".sqlite3", ".vscdb"}
+_DEPTH, _FIELDS = 4, 40
+"""Maximum depth and number of fields of a shape."""
+_FIELD: Final = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,39}[0-9]{0,2}")
+"""Pattern of a name that a program gives to a field. Other names, such as names of files and IDs, are data."""
+_TYPE: Final = re.compile(r"[A-Za-z_$][\w.$ /-]{0,59}")
+"""Pattern of a name that a program gives to a type of records."""
+_TYPES: Final[dict[type, str]] = {str: "text", int: "number", float: "number", bool: "yes or no"}
+_Row: TypeAlias = tuple[str, str, str, int]
+"""Agent, version, outcome and number of lines."""
+_GENERATION: Final = re.compile(r"[-_.]?v?\d{1,3}")
+
+
+def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
+    """Return the signs that formats changed.
+
+    The agents' folders and the names of tables and columns are listed, but no content of an agent's file is read.
+    """
+    counts = store.sources.coverage_by_version()
+    return [
+        *_unknown_types(store, raw, counts),
+        *_jumps(counts),
+        *_without_conversation(store),
+        *_databases(),
+        *_generations(),
+    ]
+
+
+def drift_text(drift: FormatDrift) -> str:
+    """Return a sign as one line: the agent and its version, the problem, the number of lines, and the shape."""
+    lines = f" ({many(drift.lines, 'line')})" if drift.lines else ""
+    shape = f": {drift.shape}" if drift.shape else ""
+    return f"{drift.agent}{f' {drift.version}' if drift.version else ''}: {drift.problem}{lines}{shape}"
+
+
+def _unknown_types(store: Store, raw: RawArchive, counts: Sequence[_Row]) -> Iterator[FormatDrift]:
+    found = [row for row in counts if row[2].startswith(_UNKNOWN)]
+    for place, (agent, version, outcome, lines) in enumerate(sorted(found, key=lambda row: -row[3])):
+        name = store.sources.with_outcome(agent, version, outcome) if place < _SHAPES else ""
+        shape = _shape_in(raw, name, agent, outcome) if name else ""
+        kind = outcome.partition(":")[2]
+        kind = kind if _TYPE.fullmatch(kind) else "…"
+        yield FormatDrift(agent, version, f"records of the unknown type {kind}", lines, shape)
+
+
+def _shape_in(raw: RawArchive, name: str, agent: str, outcome: str) -> str:
+    """Return the shape of the first record of a raw copy with an outcome, or an empty text."""
+    try:
+        with raw.open(name) as file:
+            data = file.read(_READ_MAX)
+    except OSError:
+        return ""
+    known, lines = by_agent(agent), list(split(io.BytesIO(data)))
+    reader = known.reader(known.identify(raw.root / name, data[:HEAD_BYTES]))
+    skipped = (event for event in reader.read(lines) if isinstance(event, Skipped) and event.reason == outcome)
+    number = next((event.line for event in skipped), 0)
+    found = next((records(line) for line in lines if line.number == number), [])
+    return shape_of(found[0]) if isinstance(found, list) and found else ""
+
+
+def shape_of(value: object, depth: int = _DEPTH) -> str:
+    """Return the fields of a JSON value with their types, without any value: `{type: text, data: {id: number}}`."""
+    if isinstance(value, dict):
+        fields = list(cast("dict[str, object]", value).items())[:_FIELDS]
+        inner = [f"{_safe_name(name)}: {shape_of(each, depth - 1)}" for name, each in fields] if depth else ["…"]
+        return f"{{{', '.join(dict.fromkeys(inner))}}}"
+    if isinstance(value, list):
+        elements = cast("list[object]", value)[:_FIELDS]
+        return f"[{' | '.join(dict.fromkeys(shape_of(each, depth - 1) for each in elements)) if depth else '…'}]"
+    return _TYPES.get(type(value), "nothing")
+
+
+def _safe_name(name: str) -> str:
+    """Return the name of a field, or a placeholder if it can be data of the user."""
+    return name if _FIELD.fullmatch(name) else "…"
+
+
+def _jumps(counts: Sequence[_Row]) -> Iterator[FormatDrift]:
+    """Yield the newest version of each agent if its lines are skipped far more often than those of older versions."""
+    for agent, rows in groupby(counts, key=lambda row: row[0]):
+        lines, skipped = Counter[str](), Counter[str]()
+        for _, version, outcome, count in rows:
+            lines[version] += count
+            skipped[version] += count if outcome not in {PARSED, REPEATED, DELETED} else 0
+        *older, newest = [version for version in lines if lines[version] >= _LINES] or [""]
+        if older:
+            before = sum(skipped[version] for version in older) / sum(lines[version] for version in older)
+            share = skipped[newest] / lines[newest]
+            if share >= before + _JUMP:
+                problem = f"{share:.0%} of the lines are skipped, after {before:.0%} in older versions"
+                yield FormatDrift(agent, newest, problem, skipped[newest])
+
+
+def _without_conversation(store: Store) -> Iterator[FormatDrift]:
+    for agent, lines in store.sources.newest_without_exchanges(_NEWEST_LINES, _NEWEST):
+        problem = f"the {_NEWEST} newest transcripts contain no conversation that can be read"
+        yield FormatDrift(agent, "", problem, lines)
+
+
+def _databases() -> Iterator[FormatDrift]:
+    for known in all_formats():
+        if isinstance(known, DatabaseFormat):
+            with suppress(OSError, SourceUnreadable):
+                for path in known.containers():
+                    yield from (
+                        FormatDrift(known.agent, "", f"{path.name}: {sign}") for sign in known.unknown_parts(path)
+                    )
+
+
+def _generations() -> Iterator[FormatDrift]:
+    """Yield the folders and databases that are beside those of an agent, and differ from them by a number only."""
+    for known in all_formats():
+        places = set(roots(known))
+        if isinstance(known, ContainerFormat):
+            with suppress(PermissionError):
+                places.update(path for path in known.containers() if path.suffix in _DATABASES)
+        for place in sorted(places):
+            for path in _siblings(place):
+                beside = path not in places and _GENERATION.fullmatch(path.stem.removeprefix(place.stem))
+                if beside and path.stem.startswith(place.stem) and path.suffix == place.suffix:
+                    problem = f"{_shown(path)} may be a newer form of {place.name}, which is read"
+                    yield FormatDrift(known.agent, "", problem)
+
+
+def _shown(path: Path) -> str:
+    """Return a path with `~` in place of the user's home folder."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else path.name
+
+
+def _siblings(path: Path) -> list[Path]:
+    try:
+        return sorted(path.parent.iterdir())
+    except OSError:
+        return []
