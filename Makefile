@@ -6,7 +6,7 @@ DEV    := $(VENV)-dev
 MODELS := $(VENV)-models
 LOCAL  := $(VENV)-local-model
 
-.PHONY: start test kill check bench models local-model dist conformance
+.PHONY: start test kill fuzz check bench models local-model dist conformance
 
 start: $(VENV)/installed  ## install, then archive and index your agents' conversations
 	$(VENV)/bin/palaver up
@@ -16,6 +16,9 @@ test: $(DEV)/installed  ## run the tests, one process a core
 
 kill: $(DEV)/installed  ## kill the conversion of an old database at 100 steps
 	MIGRATION_KILLS=100 $(DEV)/bin/pytest tests/archiver/store/test_migration.py -k killed --timeout 3600
+
+fuzz: $(DEV)/installed  ## try 10,000 damaged transcripts of each format
+	MUTATIONS=10000 $(DEV)/bin/pytest -n auto tests/archiver/formats/test_contract.py -k damage --timeout 3600
 
 check: $(DEV)/installed  ## lint, format and types
 	$(DEV)/bin/ruff check

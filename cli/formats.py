@@ -1,5 +1,7 @@
 """`palaver formats`: redacted samples of transcripts whose format changed."""
 
+from pathlib import Path
+
 import click
 
 from palaver import __version__
@@ -31,7 +33,7 @@ def report(*, agent: str | None, as_json: bool) -> None:
     name = agent_named(agent) if agent else ""
     agents = [each for each in status.agents if not name or each.agent == name]
     drift = [each for each in status.drift if not name or each.agent == name]
-    problems = [(path.name, reason) for path, reason in status.problems] if not name else []
+    problems = [(Path(path).name, reason) for path, reason in status.problems] if not name else []
     if as_json:
         print_json({"version": __version__, "agents": agents, "drift": drift, "problems": problems})
     else:

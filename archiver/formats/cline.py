@@ -229,8 +229,9 @@ def _is_small(content: object) -> bool:
 
 
 def _by_user(event: Turn | Note) -> Turn | Note:
-    is_prompt = isinstance(event, Turn) and event.kind is Kind.PROMPT
-    return event._replace(speaker=Speaker.HUMAN) if is_prompt else event
+    if isinstance(event, Turn) and event.kind is Kind.PROMPT:
+        return event._replace(speaker=Speaker.HUMAN)
+    return event
 
 
 def _object(text: str) -> Record:

@@ -69,7 +69,7 @@ class Table(Struct, frozen=True):
 class ContainedFormat(FolderFormat):
     """Base class of formats whose sessions begin with a header line, which identifies them."""
 
-    suffixes = ()
+    suffixes: ClassVar[tuple[str, ...]] = ()
     id_fields: ClassVar[tuple[str, ...]] = ("id",)
     """Fields of the header with the session's ID."""
     parent_fields: ClassVar[tuple[str, ...]] = ()

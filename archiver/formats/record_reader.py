@@ -177,12 +177,17 @@ class RecordReader(ABC):
         """Delayed events of earlier lines, which are yielded before the events of the current line."""
 
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
-        """Yield the events of each line.
+        """Yield the events of each line. A line that equals the line before it is skipped.
 
         A reader may delay the events of a line until later lines determine their meaning.
         """
+        previous = b""
         for count, line in enumerate(lines):
             self._partial = self._partial or (count == 0 and line.number > 1)
+            if line.data == previous and line.data.strip():
+                yield Skipped(line.number, SkipReason.REPEATED)
+                continue
+            previous = line.data
             events = self._line(line)
             if self._released:
                 yield from self._release()

@@ -4,6 +4,8 @@ Each test runs on every format, with the records of its example in `examples/<ag
 """
 
 import json
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import compress
@@ -18,9 +20,10 @@ from palaver.archiver.formats import ContainerFormat, TranscriptFormat
 from palaver.archiver.formats.containers import ExportFormat
 from palaver.archiver.formats.registry import all_formats, by_agent, container_formats, recognise
 from palaver.core.agent_names import AGENTS, NAMES, agent_named
-from palaver.core.conversation import Kind, Skipped, Speaker
+from palaver.core.conversation import Kind, Skipped, Speaker, Turn
 
 from .examples import FOLDER, example, records
+from .mutations import KEEPING_ORDER, REARRANGED, mutations_of
 from .reading import changed_by_resuming, events, exchanges, jsonl, lines, session, unaccounted
 
 every_format = pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
@@ -257,3 +260,73 @@ def test_shortening_changes_long_texts_only(known: TranscriptFormat) -> None:
     short, long = (events(known, *records(known), shorten=shorten) for shorten in (True, False))
 
     assert [(type(event), event.line) for event in short] == [(type(event), event.line) for event in long]
+
+
+# Damaged and rearranged transcripts
+
+
+def said(known: TranscriptFormat, data: bytes) -> Counter[tuple[Speaker, Kind, str]]:
+    """Count the texts of prompts and replies, by speaker. The archive keeps one of two turns with the same record."""
+    turns = [event for event in known.reader(session(known, data)).read(lines(data)) if isinstance(event, Turn)]
+    unique = dict.fromkeys(
+        (turn.record or place, turn.speaker, turn.kind, turn.text)
+        for place, turn in enumerate(turns)
+        if turn.kind in {Kind.PROMPT, Kind.PROSE}
+    )
+    return Counter(key[1:] for key in unique)
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value."""
+    if isinstance(value, str):
+        yield value.strip()
+    elif isinstance(value, dict | list):
+        for inner in cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value):
+            yield from strings(inner)
+
+
+@every_format
+def test_damage_adds_and_doubles_no_text(known: TranscriptFormat) -> None:
+    """Of a damaged or rearranged transcript, every line is accounted for, and only the user's own words are human.
+
+    `make fuzz` tries 10,000 mutations of each format.
+    """
+    before = said(known, example(known))
+    typed = {text for speaker, _, text in before if speaker is Speaker.HUMAN}
+    shown, recorded = {text for _, _, text in before}, set(strings(records(known)))
+    for number, (mutation, data) in enumerate(mutations_of(example(known), int(os.environ.get("MUTATIONS", "300")))):
+        place = f"{mutation.__name__}, number {number}"
+        assert unaccounted(known, data) == {}, place
+        if mutation in REARRANGED:
+            after = said(known, data)
+            added = [text for _, _, text in after - before] if mutation in KEEPING_ORDER else []
+            # Without its last version, an earlier version of a text remains.
+            assert [text for text in added if text in shown or text not in recorded] == [], place
+            assert {text for speaker, _, text in after if speaker is Speaker.HUMAN} <= typed, place
+
+
+@every_format
+def test_other_line_ends_change_nothing(known: TranscriptFormat) -> None:
+    """A byte order mark and the line ends of Windows change no text."""
+    data = b"\xef\xbb\xbf" + example(known).replace(b"\n", b"\r\n")
+
+    assert said(known, data) == said(known, example(known))
+
+
+@every_format
+def test_names_and_texts_of_any_script_are_kept(known: TranscriptFormat) -> None:
+    """A prompt keeps its letters, whatever script they belong to."""
+    words = "Fix the login: Grüße, 東京 и «тест» 🦜"
+    data = example(known).replace(b"Fix the login", words.encode())
+
+    assert any(text.startswith(words) for _, _, text in said(known, data))
+
+
+@every_format
+def test_a_file_may_be_cut_at_any_byte_of_its_last_line(known: TranscriptFormat) -> None:
+    """The lines before the cut read as before."""
+    rows = example(known).splitlines(keepends=True)
+    longest = max(range(len(rows)), key=lambda place: len(rows[place]))
+    head = b"".join(rows[:2]) if longest > 1 else rows[0]
+    for end in range(1, len(rows[longest])):
+        assert unaccounted(known, head + rows[longest][:end]) == {}

@@ -370,7 +370,7 @@ def test_models_titles_and_usage_are_noted_when_they_are_new() -> None:
     assert notes(found, Fact.MODEL) == [(2, "gpt-x")]
     assert notes(found, Fact.USAGE) == [(4, "11 9 2")]
     assert notes(found, Fact.TITLE) == [(7, "T")]
-    assert skipped(found) == [(3, "repeated"), (5, "bookkeeping"), (6, "bookkeeping")]
+    assert skipped(found) == [(3, "repeated"), (5, "repeated"), (6, "bookkeeping")]
 
 
 def test_an_exchange_has_the_folder_and_the_branch_of_its_start() -> None:
@@ -491,7 +491,7 @@ def test_unknown_records_are_skipped_by_name() -> None:
 
 def test_copies_of_a_line_share_an_id_and_other_lines_do_not() -> None:
     """IDs such as `call_1` occur in every session, so they do not identify a record."""
-    first, again = turns(message_item("A"), message_item("A"))
+    first, _, again = turns(message_item("A"), message_item("B"), message_item("A"))
     counted = [
         turns(tool_call("shell", '{"command":"ls"}', call="call_1"), *user_prompt(word))[0].record
         for word in ("x", "y")
