@@ -32,4 +32,5 @@ _BY_ALIAS: Final = {alias: agent for agent, aliases in NAMES.items() for alias i
 def agent_named(name: str) -> str:
     """Return the agent with this name or alias. Return any other name in lower case."""
     name = name.strip().lower()
-    return _BY_ALIAS.get(name.replace(" ", "-").replace("_", "-"), name)
+    hyphenated = name.replace(" ", "-").replace("_", "-")
+    return _BY_ALIAS.get(hyphenated, hyphenated if hyphenated in NAMES else name)

@@ -116,7 +116,11 @@ def test_every_alias_names_one_agent() -> None:
     assert {alias: agent_named(alias) for alias in aliases} == {
         alias: agent for agent, names in NAMES.items() for alias in names
     }
-    assert (agent_named("Gemini CLI"), agent_named("Codex"), agent_named("none")) == ("gemini", "codex", "none")
+    assert [agent_named(name) for name in ("Gemini CLI", "Roo Code", "none at all")] == [
+        "gemini",
+        "roo-code",
+        "none at all",
+    ]
 
 
 def test_an_unknown_agent_is_an_error() -> None:

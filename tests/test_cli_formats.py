@@ -1,0 +1,76 @@
+"""`palaver up`, `status`, `doctor`, the viewer and `formats report` name what is not read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from palaver.cli import main
+from palaver.core.home import Home
+
+from .viewer.viewing import viewing
+
+SECRET = "harbour"
+
+
+def palaver(*arguments: str, code: int = 0) -> str:
+    ran = CliRunner().invoke(main, [*arguments, "--utc"])
+    assert ran.exit_code == code, ran.output
+    return ran.output
+
+
+@pytest.fixture
+def archived(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Archive a session with a record of an unknown type."""
+    chats = home / ".qwen" / "projects" / "-shop" / "chats"
+    chats.mkdir(parents=True)
+    own: dict[str, Any] = {"sessionId": "019f0000-0000-7000-8000-000000000001", "version": "0.21", "cwd": "/shop"}
+    asked = {"message": {"role": "user", "parts": [{"text": "Fix the login"}]}}
+    records = [
+        own | asked | {"uuid": "a", "parentUuid": None, "type": "user", "timestamp": "2026-03-01T10:00:00Z"},
+        own | {"uuid": "b", "parentUuid": "a", "type": "system", "subtype": "mind_map", "systemPayload": {"x": SECRET}},
+    ]
+    (chats / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    monkeypatch.setenv("PALAVER_HOME", str(tmp_path / "palaver"))
+    return Home(tmp_path / "palaver")
+
+
+@pytest.mark.usefixtures("archived")
+def test_every_report_names_the_agent_its_version_and_the_sign() -> None:
+    """`up` lists the agents that it found. No report has a value of an unknown record."""
+    sign = "qwen-code 0.21: records of the unknown type system/mind_map (1 line): {sessionId: text"
+    pages = [palaver("up"), palaver("status"), palaver("doctor", code=1)]
+
+    assert "Agents: qwen-code 1 session (0.21)\n" in pages[0]
+    assert [sign in page for page in pages] == [True] * 3
+    assert "healthy" not in pages[2]
+    assert [SECRET in page for page in pages] == [False] * 3
+
+
+def test_a_report_for_the_developers_is_redacted(archived: Home) -> None:
+    """`formats report` prints shapes of records. The option --agent accepts aliases."""
+    palaver("up")
+    report = palaver("formats", "report")
+    found = json.loads(palaver("formats", "report", "--agent", "qwen", "--json"))
+
+    assert "## qwen-code 0.21\n\n- records of the unknown type system/mind_map: 1 line\n" in report
+    assert "systemPayload: {x: text}" in report
+    assert SECRET not in report
+    assert [sign["agent"] for sign in found["drift"]] == ["qwen-code"]
+    assert json.loads(palaver("formats", "report", "--agent", "codex", "--json"))["drift"] == []
+    with viewing(archived) as viewer:
+        page = viewer.enter().page("/archive")
+        assert "records of the unknown type system/mind_map" in page
+        assert SECRET not in page
+
+
+@pytest.mark.usefixtures("archived")
+def test_an_agent_may_be_called_by_an_alias() -> None:
+    """Search, usage and deletions accept other names of an agent."""
+    palaver("up")
+
+    assert "Fix the login" in palaver("search", "login", "--agent", "qwen")
+    assert "Fix the login" not in palaver("search", "login", "--agent", "claude")
+    assert palaver("usage", "--agent", "Qwen Code")
