@@ -208,6 +208,8 @@ class SplitFormat(ContainedFormat):
 
     def is_container(self, path: Path) -> bool:
         """Return whether a file represents a session."""
+        if path.name not in self.main_files:
+            return False
         main = (path.with_name(name) for name in self.main_files)
         return path == next((other for other in main if other.is_file()), None)
 
