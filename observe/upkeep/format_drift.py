@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from ...archiver.copies.raw_copy import RawArchive
-from ...archiver.formats import ContainerFormat
+from ...archiver.formats import ContainerFormat, TranscriptFormat
 from ...archiver.formats.container_formats import DatabaseFormat
-from ...archiver.formats.registry import all_formats, by_agent
+from ...archiver.formats.registry import by_agent
 from ...archiver.ingest.transcripts import roots
 from ...archiver.lines import HEAD_BYTES, PARSED, REPEATED, records, split
 from ...archiver.store import Store
 from ...archiver.store.source_table import DELETED
+from ...core.agent_names import AGENTS
 from ...core.conversation import Skipped
 from ...core.errors import SourceUnreadable
 from ...core.reports import FormatDrift, many
@@ -60,13 +61,10 @@ def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
     The agents' folders and the names of tables and columns are listed, but no content of an agent's file is read.
     """
     counts = store.sources.coverage_by_version()
-    return [
-        *_unknown_types(store, raw, counts),
-        *_jumps(counts),
-        *_without_conversation(store),
-        *_databases(),
-        *_generations(),
-    ]
+    agents = {agent for agent, *_ in counts}
+    formats = [by_agent(agent) for agent in AGENTS if agent in agents]
+    recorded = (*_unknown_types(store, raw, counts), *_jumps(counts), *_without_conversation(store))
+    return [*recorded, *_databases(formats), *_generations(formats)]
 
 
 def drift_text(drift: FormatDrift) -> str:
@@ -140,8 +138,8 @@ def _without_conversation(store: Store) -> Iterator[FormatDrift]:
         yield FormatDrift(agent, "", problem, lines)
 
 
-def _databases() -> Iterator[FormatDrift]:
-    for known in all_formats():
+def _databases(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:
+    for known in formats:
         if isinstance(known, DatabaseFormat):
             with suppress(OSError, SourceUnreadable):
                 for path in known.containers():
@@ -150,9 +148,9 @@ def _databases() -> Iterator[FormatDrift]:
                     )
 
 
-def _generations() -> Iterator[FormatDrift]:
+def _generations(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:
     """Yield the folders and databases that are beside those of an agent, and differ from them by a number only."""
-    for known in all_formats():
+    for known in formats:
         places = set(roots(known))
         if isinstance(known, ContainerFormat):
             with suppress(PermissionError):

@@ -98,14 +98,15 @@ def test_newest_transcripts_without_conversation_are_a_sign(home: Path, tmp_path
 
 def test_newer_generations_are_signs(home: Path, tmp_path: Path) -> None:
     """A folder or a database that differs from a known one by a number may be its successor."""
-    chats(home)
+    (chats(home) / "a.jsonl").write_bytes(jsonl(session(1, "0.21", "message")))
     for name in ("projects-v2", "projects_backup", "projection"):
         (home / ".qwen" / name).mkdir()
     goose = home / ".local" / "share" / "goose" / "sessions"
     sessions = "CREATE TABLE sessions (id TEXT, working_dir TEXT, aura TEXT);"
     schema = f"{sessions} CREATE TABLE messages (id, session_id, role, content_json);"
+    rows: list[tuple[str, tuple[object, ...]]] = [("INSERT INTO sessions VALUES ('1', '/shop', NULL)", ())]
     for name in ("sessions.db", "sessions3.db"):
-        database(goose / name, schema).close()
+        database(goose / name, schema, rows).close()
 
     assert [(sign.agent, sign.problem) for sign in drift(tmp_path)] == [
         ("goose", "sessions.db: table sessions has the unknown columns aura"),
