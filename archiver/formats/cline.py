@@ -5,7 +5,7 @@ Each task is a folder in the extension's storage in the editor. `ui_messages.jso
 Cline stores sessions in `~/.cline/data/sessions/<session>/<session>.messages.json`.
 
 - Supported: prompts, feedback, replies, reasoning, tool calls with results, commands with output, MCP calls, errors,
-  compactions, models, token usage, titles, working folders, sub-agents, forks.
+  compactions, models, token usage, titles of sessions, working folders, sub-agents, forks.
 - Not supported: checkpoints, hooks, browser pictures. A file that a tool was about to change counts as changed even if
   the user refused the change.
 - Tested with: real tasks of October 2025 and January 2026, and the published fixtures of the session files.
@@ -336,8 +336,7 @@ class TaskFormat(SplitFormat):
         if not item and listed.is_file():
             items = mappings(json_of(listed))
             item = next((each for each in items if string(each.get("id")) == path.parent.name), Record())
-        about = {
-            "title": first_string(item, "task"),
+        about = {  # The recorded title is the first prompt.
             "cwd": first_string(item, "workspace", "cwdOnTaskInitialization"),
             "model": first_string(item, "modelId"),
             "parentTaskId": first_string(item, "parentTaskId"),
