@@ -81,6 +81,7 @@ def test_a_healthy_home(home: Home) -> None:
         "database",
         "backups",
         "archive",
+        "formats",
         "index",
         "observations",
         "model",
