@@ -31,6 +31,7 @@ from .json_values import (
     instant,
     joined_text,
     json_file,
+    json_text,
     listing,
     mapping,
     mappings,
@@ -219,13 +220,9 @@ class ClineReader(RecordReader):
 
     def _tool_result(self, block: Record, stamp: RecordStamp) -> Turn:
         content = block.get("content")
-        text = joined_text(content, _block_text) or (orjson.dumps(content).decode() if _is_small(content) else "")
+        text = joined_text(content, _block_text) or (json_text(content) if content else "")
         failed = block.get("is_error") is True
         return self._calls.result(stamp, string(block.get("tool_use_id")), text, failed=failed)
-
-
-def _is_small(content: object) -> bool:
-    return isinstance(content, dict | list) and bool(content) and len(repr(content)) < 1 << 20
 
 
 def _by_user(event: Turn | Note) -> Turn | Note:

@@ -374,10 +374,13 @@ def command_line(command: object) -> str:
 
 def named_values(arguments: Mapping[str, Any]) -> str:
     """Return arguments as `name=value` pairs, separated by commas."""
-    return ", ".join(f"{key}={value if isinstance(value, str) else _json(value)}" for key, value in arguments.items())
+    return ", ".join(
+        f"{key}={value if isinstance(value, str) else json_text(value)}" for key, value in arguments.items()
+    )
 
 
-def _json(value: object) -> str:
+def json_text(value: object) -> str:
+    """Return a JSON value as text, or an ellipsis if it is nested too deeply."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:  # orjson rejects deep nesting and large integers.

@@ -95,8 +95,8 @@ def _shape_in(raw: RawArchive, name: str, agent: str, outcome: str) -> str:
     reader = known.reader(known.identify(raw.root / name, data[:HEAD_BYTES]))
     skipped = (event for event in reader.read(lines) if isinstance(event, Skipped) and event.reason == outcome)
     number = next((event.line for event in skipped), 0)
-    found = next((records(line) for line in lines if line.number == number), [])
-    return shape_of(found[0]) if isinstance(found, list) and found else ""
+    found = [decoded for line in lines if line.number == number if isinstance(decoded := records(line), list)]
+    return shape_of(found[0][0]) if found else ""
 
 
 def shape_of(value: object, depth: int = _DEPTH) -> str:

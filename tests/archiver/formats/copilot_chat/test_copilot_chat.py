@@ -42,7 +42,7 @@ def test_a_document_is_read(home: Path) -> None:
 def test_a_log_of_changes_is_replayed(home: Path) -> None:
     """Changes set and delete fields, and append to lists. The last line may be unfinished."""
     folder = chats(home)
-    log = [
+    log: list[dict[str, Any]] = [
         {"kind": 0, "v": {"version": 3, "sessionId": "s1", "requests": []}},
         {"kind": 2, "k": ["requests"], "v": [REQUEST | {"response": []}]},
         {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "No."}, {"value": "Wrong"}]},
