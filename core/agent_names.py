@@ -22,6 +22,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "iflow": ("iflow-cli",),
     "chatgpt": ("openai", "chat-gpt"),
     "claude-ai": ("claude.ai", "claude-web"),
+    "aider": ("aider-chat",),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)

@@ -22,7 +22,6 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
@@ -50,6 +49,7 @@ from .json_values import (
     listing,
     mapping,
     mappings,
+    path_of_uri,
     string,
     total,
 )
@@ -117,7 +117,6 @@ _OPENED = ("selectedComposerIds", "lastFocusedComposerIds")
 _WORKSPACES, _DATABASE = "workspaceStorage", "state.vscdb"
 _WORKSPACE_SUFFIX = ".code-workspace"
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
-_DRIVE = re.compile(r"/[A-Za-z]:")
 
 
 def conversation_folders(path: Path) -> dict[str, str]:
@@ -218,8 +217,7 @@ def _registered(path: Path) -> Iterator[tuple[str, str]]:
 
 def _local_path(location: str) -> str:
     """Return the path in a URI such as `file:///home/demo/shop`. Return any other path unchanged."""
-    path = unquote(urlsplit(location).path) if "://" in location else location
-    path = path[1:] if _DRIVE.match(path) else path
+    path = path_of_uri(location)
     return str(PurePosixPath(path).with_suffix("")) if path.endswith(_WORKSPACE_SUFFIX) else path
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 import orjson
 from msgspec import Struct, field
@@ -22,6 +23,7 @@ from ...core.conversation import Fact, Kind, Milliseconds, Note, Skipped, Speake
 from ..lines import Record, clean, clip, one_line
 from .transcript_format import Event, RecordEvents, RecordStamp, SkipReason
 
+_DRIVE = re.compile(r"/[A-Za-z]:")
 _FILE_MAX = 4 << 20
 _COUNT_MAX = 10**12
 """Maximum count that is accepted. The sum of a million such counts fits into a database column."""
@@ -86,6 +88,13 @@ def instant(value: object) -> Milliseconds | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e17:
         return None
     return round(value / 1000 if value > 1e14 else value if value > 1e11 else value * 1000)
+
+
+def path_of_uri(location: str) -> str:
+    """Return the path in a URI such as `file:///home/demo/my%20shop`. Return any other text unchanged."""
+    address = location.partition("://")[2]
+    path = unquote(f"/{address.partition('/')[2]}") if address else location
+    return path[1:] if _DRIVE.match(path) else path
 
 
 def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
@@ -276,14 +285,14 @@ _NOTE = re.compile(
     r"\b(?:memory|memories)/[\w.-]+\.md\b|\b(?:MEMORY|CLAUDE|AGENTS|GEMINI|copilot-instructions)\b[\w.]*\.md\b"
 )
 _TOOL_LENGTH = 100
-_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file", "copilot_readfile"}
+_READERS = {"read", "view", "view_image", "read_file", "readfile", "view_file", "copilot_readfile", "fs_read"}
 _WRITERS = {
     *("write", "edit", "create", "create_file", "edit_file", "write_file", "str_replace", "insert", "multi_edit"),
-    *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content"),
+    *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content", "multiedit", "fs_write"),
     *("editor", "editedexistingfile", "newfilecreated", "filedeleted", "applieddiff", "insertcontent"),
-    "searchandreplace",
+    *("searchandreplace", "create_new_file", "edit_existing_file", "single_find_and_replace", "search_replace"),
 }
-_PATHS = ("path", "file_path", "filePath", "absolute_path")
+_PATHS = ("path", "file_path", "filePath", "filepath", "absolute_path")
 _COMMANDS = ("cmd", "command", "commands")
 _PATCHES = ("patch", "input")
 _SHELLS = {"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"}
