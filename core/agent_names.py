@@ -23,6 +23,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "chatgpt": ("openai", "chat-gpt"),
     "claude-ai": ("claude.ai", "claude-web"),
     "aider": ("aider-chat",),
+    "crush": ("charm-crush",),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)
