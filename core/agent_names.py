@@ -24,6 +24,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "claude-ai": ("claude.ai", "claude-web"),
     "aider": ("aider-chat",),
     "crush": ("charm-crush",),
+    "continue-dev": ("continue", "cn"),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)

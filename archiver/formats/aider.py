@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Speaker, Turn
+from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Turn
 from ...core.errors import SourceUnreadable
 from ..lines import Line, Record, clean
 from .container_formats import ContainedFormat, message_of
