@@ -25,6 +25,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "aider": ("aider-chat",),
     "crush": ("charm-crush",),
     "continue-dev": ("continue", "cn"),
+    "droid": ("factory", "factory-droid"),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)
