@@ -26,6 +26,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "crush": ("charm-crush",),
     "continue-dev": ("continue", "cn"),
     "droid": ("factory", "factory-droid"),
+    "zed": ("zed-agent",),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)
