@@ -27,6 +27,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "continue-dev": ("continue", "cn"),
     "droid": ("factory", "factory-droid"),
     "zed": ("zed-agent",),
+    "amp": ("ampcode",),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)
