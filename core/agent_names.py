@@ -28,6 +28,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "droid": ("factory", "factory-droid"),
     "zed": ("zed-agent",),
     "amp": ("ampcode",),
+    "gptme": (),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)

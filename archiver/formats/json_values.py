@@ -291,6 +291,7 @@ _WRITERS = {
     *("replace", "writefile", "strreplacefile", "write_to_file", "replace_file_content", "multiedit", "fs_write"),
     *("editor", "editedexistingfile", "newfilecreated", "filedeleted", "applieddiff", "insertcontent"),
     *("searchandreplace", "create_new_file", "edit_existing_file", "single_find_and_replace", "search_replace"),
+    *("save", "append", "patch"),
 }
 _PATHS = ("path", "file_path", "filePath", "filepath", "absolute_path")
 _COMMANDS = ("cmd", "command", "commands")
