@@ -29,6 +29,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "zed": ("zed-agent",),
     "amp": ("ampcode",),
     "gptme": (),
+    "vibe": ("mistral-vibe", "mistral"),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)
