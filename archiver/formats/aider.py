@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Turn
@@ -36,6 +37,7 @@ from .transcript_format import (
 
 _NAME = ".aider.chat.history.md"
 _START = b"# aider chat started at "
+_HEADING = re.compile(rb"^" + _START, re.MULTILINE)
 _HEAD = 1 << 16
 # Aider ends each line of a prompt, and each line of its own, with two spaces. Models write headings and quotations too.
 _LINE = re.compile(rb"(?:(?P<user>####)|>)(?: .*)?  \r?\n?|(?:> Tokens: .* received\.|Cost: \$[\d.]+ message, .*)\s*")
@@ -167,7 +169,7 @@ class Aider(ContainedFormat):
         if path.suffix != ".md" or not path.is_file():
             return False
         with path.open("rb") as file:
-            return _START in file.read(_HEAD)
+            return _HEADING.search(file.read(_HEAD)) is not None
 
     def container_state(self, path: Path) -> int:
         """Return a fingerprint that changes whenever the file changes. Raises `OSError`."""
@@ -179,8 +181,8 @@ class Aider(ContainedFormat):
             data = path.read_bytes()
         except OSError as error:
             raise SourceUnreadable(path, error.strerror or str(error)) from None
-        starts = [match.start() for match in re.finditer(rb"^" + _START, data, re.MULTILINE)]
-        for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+        starts = [match.start() for match in _HEADING.finditer(data)]
+        for start, end in pairwise([*starts, len(data)]):
             yield from self._session(path, data[start:end])
 
     def _session(self, path: Path, data: bytes) -> Iterator[ContainedSession]:

@@ -5,7 +5,7 @@ Droid stores one file of JSON lines per session in `~/.factory/sessions`.
 - Supported: prompts, replies, reasoning, tool calls with results, notices to the user, compactions, titles, sub-agents.
 - Not supported: token usage, which is only in `<session>.settings.json`; the list of tasks; pictures, except for their
   type and size.
-- Tested with: fixtures of other readers for versions 0.43 to 0.106, because no real files are public.
+- Tested with: three published sessions of July 2026, and fixtures of other readers for versions 0.43 to 0.106.
 - Test data: `examples/droid.jsonl`.
 """
 
@@ -15,11 +15,19 @@ from ...core.conversation import Fact, Kind, Session, SessionKind, Turn
 from ..lines import Line, Record, clean, head_records
 from .json_values import content_blocks, instant, joined_text, json_file, mapping, media_label, string
 from .record_reader import FolderFormat, RecordHandler, RecordReader
-from .transcript_format import RecordEvents, RecordStamp, SkipReason, TranscriptFormat, record_id, unknown_type
+from .transcript_format import (
+    RecordEvents,
+    RecordStamp,
+    SkipReason,
+    TranscriptFormat,
+    record_id,
+    split_program_text,
+    unknown_type,
+)
 
 _SETTINGS = ".settings.json"
 _UNTITLED = "New Session"
-_SKIPPED = {"todo_state": SkipReason.BOOKKEEPING, "session_end": SkipReason.BOOKKEEPING}
+_SKIPPED = dict.fromkeys(("agent_turn_outcome", "session_end", "todo_state"), SkipReason.BOOKKEEPING)
 
 
 class DroidReader(RecordReader):
@@ -42,11 +50,11 @@ class DroidReader(RecordReader):
         return handler(record, RecordStamp(line.number, instant(record.get("timestamp")), own_id))
 
     def _header(self, record: Record, stamp: RecordStamp) -> RecordEvents:
-        title = string(record.get("sessionTitle"))
+        titles = (string(record.get(name)) for name in ("sessionTitle", "title"))
         facts = {
             Fact.SESSION: record.get("id"),
             Fact.CWD: record.get("cwd"),
-            Fact.TITLE: record.get("title") if title in {"", _UNTITLED} else title,
+            Fact.TITLE: next((title for title in titles if title not in {"", _UNTITLED}), ""),
         }
         return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
 
@@ -60,13 +68,15 @@ class DroidReader(RecordReader):
             results = [turn for block in blocks for turn in self._result(block, stamp)]
             text = clean("\n".join(filter(None, map(_text, blocks))))
             if string(message.get("visibility")) in {"user_only", "llm_only"}:
-                return [*results, *self._injected(text, stamp)] or SkipReason.EMPTY
+                added = "\n".join(filter(None, split_program_text(text)))
+                return [*results, *self._injected(added, stamp)] or SkipReason.EMPTY
             return [*results, *(self._prompt(text, stamp) if text else [])] or SkipReason.EMPTY
         if role == "assistant":
             # Models with the interface of OpenAI record their reasoning beside the message.
             thought = string(record.get("chatCompletionReasoningContent"))
             turns = [turn for block in blocks for turn in self._block(block, stamp)]
-            return [*stamp.reply(Kind.THINKING, thought, stamp.record), *turns] or SkipReason.EMPTY
+            turns = [*stamp.reply(Kind.THINKING, thought, stamp.record), *turns]
+            return [*turns, *self._facts.note(stamp.line, Fact.MODEL, message.get("modelId"))] or SkipReason.EMPTY
         return unknown_type(f"role {role}")
 
     def _result(self, block: Record, stamp: RecordStamp) -> list[Turn]:

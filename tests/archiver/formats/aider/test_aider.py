@@ -128,7 +128,7 @@ def test_histories_are_recognised_by_their_content(tmp_path: Path, home: Path, m
     own = history(home, START)
     configured = tmp_path / "log.md"
     configured.write_text(START)
-    (tmp_path / "notes.md").write_text("# Notes\n")
+    (tmp_path / "notes.md").write_text("A session begins with `# aider chat started at `.\n")
     monkeypatch.setenv("AIDER_CHAT_HISTORY_FILE", str(configured))
 
     assert sorted(FORMAT.containers()) == sorted([own, configured])

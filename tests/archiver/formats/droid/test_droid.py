@@ -56,7 +56,12 @@ def test_a_result_and_a_prompt_may_be_in_one_message() -> None:
 
 
 def test_notices_are_not_prompts() -> None:
-    """Messages with a visibility were written by the program."""
+    """Messages with a visibility were written by the program. Their tags are left out."""
+    reminder = "<system-reminder>\nTools are available.\n</system-reminder>"
+
+    assert summary(message("user", reminder, visibility="llm_only")) == [
+        (Speaker.HOST, Kind.INJECTED, "Tools are available.")
+    ]
     assert summary(message("user", "Error: Connection error.", visibility="user_only")) == [
         (Speaker.HOST, Kind.INJECTED, "Error: Connection error.")
     ]
@@ -83,7 +88,12 @@ def test_the_header_names_the_session() -> None:
     placeholder = {**HEADER, "sessionTitle": "New Session"}
     titles = [notes(reading.events(FORMAT, header), Fact.TITLE) for header in (HEADER, placeholder)]
 
+    untitled = {**placeholder, "title": "New Session"}
+    reply = {**message("assistant", "Hi"), "message": {"role": "assistant", "content": "Hi", "modelId": "m"}}
+
     assert titles == [[(1, "Login")], [(1, "Fix the")]]
+    assert notes(reading.events(FORMAT, untitled), Fact.TITLE) == []
+    assert notes(reading.events(FORMAT, HEADER, reply), Fact.MODEL) == [(2, "m")]
     assert skipped(reading.events(FORMAT, HEADER, {"type": "todo_state", "todos": []})) == [(2, "bookkeeping")]
 
 
