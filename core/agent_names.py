@@ -30,6 +30,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "amp": ("ampcode",),
     "gptme": (),
     "vibe": ("mistral-vibe", "mistral"),
+    "junie": ("jetbrains-junie",),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)
