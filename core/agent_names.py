@@ -28,6 +28,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "droid": ("factory", "factory-droid"),
     "zed": ("zed-agent",),
     "amp": ("ampcode",),
+    "kiro": ("kiro-cli", "kiro-ide"),
     "gptme": (),
     "vibe": ("mistral-vibe", "mistral"),
     "junie": ("jetbrains-junie",),
