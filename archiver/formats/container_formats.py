@@ -93,6 +93,10 @@ class ContainedFormat(FolderFormat):
         session_id = first_string(header, *self.id_fields) or path.stem
         return Session(self.agent, session_id, kind, parent, cwd=first_string(header, *self.folder_fields))
 
+    def unknown_parts(self, path: Path) -> list[str]:  # noqa: ARG002 - most containers have no such parts
+        """Return a description of the columns and tables that only newer versions have. Raises `SourceUnreadable`."""
+        return []
+
     def _is_from_agent(self, record: Record) -> bool:  # noqa: ARG002 - sessions are identified by their container
         return False
 

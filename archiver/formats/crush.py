@@ -11,7 +11,7 @@ Crush stores the sessions of a project in a database, `.crush/crush.db`. It list
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...core.conversation import Fact, Kind, Note, Turn
@@ -149,10 +149,12 @@ class Crush(DatabaseFormat):
         """Return the data folders of the projects that Crush lists."""
         return [(Path(folder), _NAME) for folder in _projects()]
 
-    def _lines(self, database: ForeignDatabase, session_id: str, header: Row) -> Iterator[bytes]:
+    def _lines(
+        self, database: ForeignDatabase, session_id: str, header: Row, others: Sequence[Table]
+    ) -> Iterator[bytes]:
         folder = str(database.path.parent)
         project = _projects().get(folder) or str(database.path.parent.parent)
-        return super()._lines(database, session_id, {**header, "folder": project})
+        return super()._lines(database, session_id, {**header, "folder": project}, others)
 
 
 def _projects() -> dict[str, str]:

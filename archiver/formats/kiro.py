@@ -263,6 +263,12 @@ class Kiro(ContainedFormat):
             lines = partial(_conversation_lines, database, table, row, header)
             yield ContainedSession(path / name, f"kiro-cli/{name}", fingerprint(header, size), at, lines)
 
+    def unknown_parts(self, path: Path) -> list[str]:
+        """Return a description of the tables that only newer versions have. Raises `SourceUnreadable`."""
+        rows = ForeignDatabase(path).rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        newer = sorted(name for (value,) in rows if (name := as_text(value)).startswith("conversations_"))
+        return [f"table {name} is not read" for name in newer if name not in _TABLES]
+
     def _is_from_agent(self, record: Record) -> bool:
         is_event = "type" in mapping(record.get("payload")) and {"id", "timestamp"} <= record.keys()
         is_message = record.get("version") == "v1" and {"kind", "data"} <= record.keys()
@@ -272,6 +278,7 @@ class Kiro(ContainedFormat):
         return path.name == _MESSAGES or path.parent.name == _PROGRAM
 
 
+_TABLES = ("conversations_v2", "conversations")
 _CHANGES = ("created_at", "updated_at")
 _COLUMNS = ("key", "conversation_id", *_CHANGES)
 _TIMES = (("created_at", "createdAt"), ("updated_at", "lastModifiedAt"))
@@ -279,8 +286,7 @@ _TIMES = (("created_at", "createdAt"), ("updated_at", "lastModifiedAt"))
 
 def _table(database: ForeignDatabase) -> str:
     """Return the table of conversations, or an empty string if there is none."""
-    tables = ("conversations_v2", "conversations")
-    return next((table for table in tables if {"key", "value"} <= database.columns(table)), "")
+    return next((table for table in _TABLES if {"key", "value"} <= database.columns(table)), "")
 
 
 def _conversation_lines(database: ForeignDatabase, table: str, row: Value, header: Record) -> Iterator[bytes]:

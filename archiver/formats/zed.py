@@ -19,9 +19,9 @@ from pathlib import Path
 import orjson
 
 from ...core.conversation import Fact, Kind, Note, Session, Turn
-from ...core.errors import PartlyRead, SourceUnreadable
+from ...core.errors import SourceUnreadable
 from ..lines import Line, Record, clean
-from .container_formats import REPORT_HINT, ContainedFormat, Row, message_of
+from .container_formats import ContainedFormat, Row, message_of
 from .containers import (
     CONVERSATION_LIMIT,
     ForeignDatabase,
@@ -184,12 +184,7 @@ class Zed(ContainedFormat):
         return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
-        """Yield every thread, parents before sub-agents.
-
-        Raises:
-            SourceUnreadable: The database cannot be read.
-            PartlyRead: After the last thread, if the table has columns of a newer version.
-        """
+        """Yield every thread, parents before sub-agents. Raises `SourceUnreadable`."""
         database = ForeignDatabase(path)
         columns = database.columns("threads")
         names = sorted(columns - {"data"})
@@ -199,9 +194,11 @@ class Zed(ContainedFormat):
             name, at = file_name(row["id"]), instant(row["updated_at"]) or 0
             lines = partial(_thread_lines, database, {key: value for key, value in row.items() if value})
             yield ContainedSession(path / name, f"threads/{name}", fingerprint(row, size), at, lines)
-        if columns - _KNOWN:
-            new = ", ".join(sorted(columns - _KNOWN))
-            raise PartlyRead(path, f"table threads has the unknown columns {new}", hint=REPORT_HINT)
+
+    def unknown_parts(self, path: Path) -> list[str]:
+        """Return a description of the columns that only newer versions have. Raises `SourceUnreadable`."""
+        new = sorted(ForeignDatabase(path).columns("threads") - _KNOWN)
+        return [f"table threads has the unknown columns {', '.join(new)}"] if new else []
 
 
 def _thread_lines(database: ForeignDatabase, row: Row) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, cast
 
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.formats import ContainerFormat, TranscriptFormat
-from ...archiver.formats.container_formats import DatabaseFormat
+from ...archiver.formats.container_formats import ContainedFormat
 from ...archiver.formats.registry import by_agent
 from ...archiver.ingest.transcripts import roots
 from ...archiver.lines import HEAD_BYTES, PARSED, REPEATED, records, split
@@ -140,7 +140,7 @@ def _without_conversation(store: Store) -> Iterator[FormatDrift]:
 
 def _databases(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:
     for known in formats:
-        if isinstance(known, DatabaseFormat):
+        if isinstance(known, ContainedFormat):
             with suppress(OSError, SourceUnreadable):
                 for path in known.containers():
                     yield from (

@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from palaver.archiver.formats.kiro import FORMAT
+from palaver.archiver.formats.kiro import Kiro
 from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
 
 from .. import reading
 from ..container_files import contents, database, turns
 from ..reading import notes, skipped
 
+FORMAT = Kiro()
 V2 = """CREATE TABLE conversations_v2 (key TEXT NOT NULL, conversation_id TEXT NOT NULL, value TEXT NOT NULL,
 created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (key, conversation_id));"""
 
@@ -148,6 +149,14 @@ def test_older_databases_have_one_conversation_per_folder(tmp_path: Path) -> Non
     assert list(turns(FORMAT, path).values()) == [[(Speaker.HUMAN, Kind.PROMPT, "Hi")]]
     assert [FORMAT.is_container(each) for each in (path, other)] == [True, False]
     assert list(FORMAT.sessions(other)) == []
+
+
+def test_tables_of_newer_versions_are_named(tmp_path: Path) -> None:
+    """A table whose name has a later number is reported."""
+    path = tmp_path / "data.sqlite3"
+    database(path, f"{V2} CREATE TABLE conversations_v3 (id TEXT);").close()
+
+    assert FORMAT.unknown_parts(path) == ["table conversations_v3 is not read"]
 
 
 def test_the_file_beside_the_messages_describes_the_session(home: Path) -> None:
