@@ -29,6 +29,8 @@ _CLIPBOARDS: Final = (
     ("clip.exe",),
 )
 """Programs that copy their input to the clipboard, in the order in which they are tried."""
+_PROMPTED: Final = sorted(agent for agent, command in COMMANDS.items() if command.prompted)
+"""Agents that can start with a prompt."""
 _folder = click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
@@ -73,7 +75,7 @@ def resume(*, session: str, folder: Path | None, printed: bool, yes: bool, undo:
         if not arguments:
             raise InvalidInput(
                 f"{restorer.session.agent} cannot resume this session in another folder than {restorer.session.cwd}",
-                hint=f"Start a new session from a summary: palaver handoff {session} --to {restorer.session.agent}",
+                hint=f"Start a new session from a summary: palaver handoff {session} --to AGENT",
             )
         if printed or as_json:
             _print_command(arguments, start, len(missing), as_json=as_json)
@@ -188,7 +190,7 @@ def _print_removed(paths: list[Path], *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("session", metavar="SESSION")
-@click.option("--to", "agent", type=click.Choice(sorted(COMMANDS)), help="Start this agent with the brief as prompt.")
+@click.option("--to", "agent", type=click.Choice(_PROMPTED), help="Start this agent with the brief as prompt.")
 @_folder
 @click.option("--print", "printed", is_flag=True, help="Print the brief (default without --to).")
 @click.option("--copy", "copied", is_flag=True, help="Copy the brief to the clipboard.")

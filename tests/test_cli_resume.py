@@ -480,12 +480,23 @@ def test_the_user_is_asked_for_the_folder_of_a_moved_project(sandbox: Sandbox, t
         ("claude-code", SESSION, "/x", ["claude", "--resume", SESSION]),
         ("codex", SESSION, "/x", ["codex", "resume", SESSION]),
         ("copilot", SESSION, "/x", ["copilot", f"--resume={SESSION}"]),
+        ("crush", SESSION, "/crush.db/x", ["crush", "--session", SESSION]),
         ("cursor", SESSION, "/chats/1/2/store.db/x.jsonl", ["cursor-agent", f"--resume={SESSION}"]),
+        ("droid", SESSION, "/x", ["droid", "--resume", SESSION]),
         ("gemini", SESSION, "/x", ["gemini", "--resume", SESSION]),
         ("goose", "20260301_1", "/sessions.db/x", ["goose", "session", "--resume", "--session-id", "20260301_1"]),
+        ("gptme", "2026-03-01-a-b", "/x", ["gptme", "--name", "2026-03-01-a-b"]),
+        (
+            "junie",
+            "session-260301-100000-ab12",
+            "/x",
+            ["junie", "--resume", "--session-id", "session-260301-100000-ab12"],
+        ),
+        ("kiro", SESSION, "/cli/x.jsonl", ["kiro-cli", "chat", "--resume-id", SESSION]),
         ("opencode", "ses_0a1B2c3D4", "/x", ["opencode", "--session", "ses_0a1B2c3D4"]),
         ("pi", SESSION, "/x", ["pi", "--session", SESSION]),
         ("qwen-code", SESSION, "/x", ["qwen", "--resume", SESSION]),
+        ("vibe", SESSION, "/x", ["vibe", "--resume", SESSION]),
     ],
 )
 def test_each_agent_has_its_own_option(agent: str, native_id: str, path: str, arguments: list[str]) -> None:
@@ -493,7 +504,7 @@ def test_each_agent_has_its_own_option(agent: str, native_id: str, path: str, ar
     session, command = Session(agent, native_id, cwd="/code"), COMMANDS[agent]
     assert command.can_resume(session, Path(path))
     assert command.arguments(session, Path(path), Path("/code")) == arguments
-    assert command.arguments_with("-x {id}")[-1] == "-x {id}"
+    assert not command.prompted or command.arguments_with("-x {id}")[-1] == "-x {id}"
 
 
 @for_each(

@@ -148,8 +148,8 @@ class KiroReader(RecordReader):
                 return [self._calls.result(stamp, string(event.get("toolCallId")), text, failed=failed)]
             case "sub_agent_start":
                 child, tool = string(event.get("subSessionId")), string(event.get("subAgentName"))
-                call = self._calls.call(stamp, child, tool or "sub-agent", {"prompt": event.get("prompt")})
-                return [call, *([Note(line.number, Fact.SUBAGENT, child, about=child)] if child else [])]
+                started = self._calls.call(stamp, child, tool or "sub-agent", {"prompt": event.get("prompt")})
+                return [started, *([Note(line.number, Fact.SUBAGENT, child, about=child)] if child else [])]
             case "sub_agent_complete":
                 text = first_string(event, "response", "errorMessage")
                 failed = bool(string(event.get("errorMessage")))

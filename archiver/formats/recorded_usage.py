@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...core.tokens import TokenCounts, UsageRecord
 from ..lines import Record, decode
-from .json_values import count_of, first_string, instant, mapping, string, total
+from .json_values import count_of, first_string, instant, mapping, mappings, string, total
 from .transcript_format import is_unique
 
 VERSION: Final = 1
@@ -199,6 +199,54 @@ def _goose(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     yield UsageRecord(string(record.get("id")), "", counts, model=string(row.get("model")), at=at)
 
 
+def _amp(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    used = mapping(record.get("usage"))
+    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    yield UsageRecord("", "", counts, model=string(used.get("model")), at=instant(used.get("timestamp")))
+
+
+def _continue(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of a reply. The command line stores the names of the OpenAI API, the extension its own."""
+    message = mapping(record.get("message"))
+    used = mapping(message.get("usage"))
+    sent, received = total(used, "promptTokens", "prompt_tokens"), total(used, "completionTokens", "completion_tokens")
+    details = mapping(used.get("promptTokensDetails") or used.get("prompt_tokens_details"))
+    read = min(total(details, "cachedTokens", "cached_tokens"), sent)
+    counts = TokenCounts(sent - read, received, read)
+    yield UsageRecord(string(message.get("id")), "", counts, model=string(used.get("model")))
+
+
+def _gptme(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of a reply. Older versions store the counts beside the model."""
+    about = mapping(record.get("metadata"))
+    used = mapping(about.get("usage")) or about
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    yield UsageRecord("", "", counts, model=string(about.get("model")), at=instant(record.get("timestamp")))
+
+
+def _junie(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    event = mapping(mapping(record.get("event")).get("agentEvent"))
+    if event.get("kind") != "LlmResponseMetadataEvent":
+        return
+    for number, used in enumerate(mappings(event.get("modelUsage"))):
+        names = ("inputTokens", "outputTokens", "cacheInputTokens", "cacheCreateTokens")
+        counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+        at = instant(record.get("timestampMs"))
+        yield UsageRecord(f"{at}-{number}", "", counts, model=string(used.get("model")), at=at)
+
+
+def _zed(record: Record, context: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of the replies to a prompt. The header of the thread names the model."""
+    if "conversation" in record:
+        context.model = string(mapping(mapping(record["conversation"]).get("model")).get("model"))
+    used, prompt = mapping(record.get("usage")), mapping(mapping(record.get("message")).get("User"))
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    yield UsageRecord(string(prompt.get("id")), "", counts, model=context.model)
+
+
 def _with_cached_input(used: Record, input_field: str, cached_field: str, *output_fields: str) -> TokenCounts:
     """Return the counts of an agent whose input tokens include those read from the cache."""
     read = min(count_of(used.get(cached_field)), count_of(used.get(input_field)))
@@ -207,18 +255,23 @@ def _with_cached_input(used: Record, input_field: str, cached_field: str, *outpu
 
 _RecordUsage: TypeAlias = Callable[[Record, UsageContext], Iterator[UsageRecord]]
 _AGENTS: Final[dict[str, tuple[tuple[bytes, ...], _RecordUsage]]] = {
+    "amp": ((b'"usage"',), _amp),
     "claude-code": ((b'"usage"',), _claude_code),
     "cline": ((b'"api_req_started"', b'"metrics"'), _cline),
     "codex": ((b'"token_count"', b'"turn_context"', b'"session_meta"'), _codex),
+    "continue-dev": ((b'"usage"',), _continue),
     "copilot": ((b'"session.shutdown"',), _copilot),
     "copilot-chat": ((b'"promptTokens"', b'"outputTokens"'), _copilot_chat),
     "gemini": ((b'"tokens"',), _gemini),
     "goose": ((b'"usage_ledger"',), _goose),
+    "gptme": ((b'_tokens"',), _gptme),
+    "junie": ((b'"LlmResponseMetadataEvent"',), _junie),
     "kilo-code": ((b'"api_req_started"', b'"metrics"'), _cline),
     "opencode": ((b'"tokens"',), _opencode),
     "pi": ((b'"usage"',), _pi),
     "qwen-code": ((b'"usageMetadata"',), _qwen),
     "roo-code": ((b'"api_req_started"', b'"metrics"'), _cline),
+    "zed": ((b'"usage"', b'"conversation"'), _zed),
 }
 """Texts of which a line with usage contains one, and the function that reads the record, by agent."""
 COUNTED: Final = frozenset(_AGENTS)

@@ -21,15 +21,15 @@ class ResumeCommand(Struct, frozen=True):
 
     resume: tuple[str, ...]
     """Arguments that resume the session `{id}` in its project folder."""
-    prompted: tuple[str, ...]
-    """Arguments that start a new session with the first prompt `{prompt}`."""
     one_file: bool
     """True if the agent stores each session in one file, so that a deleted session can be restored."""
+    prompted: tuple[str, ...] = ()
+    """Arguments that start a new session with the first prompt `{prompt}`. Empty if that session ends after it."""
     id_pattern: re.Pattern[str] = _UUID
     elsewhere: tuple[str, ...] = ()
     """Arguments that resume a session in another folder. Empty if the agent cannot, or if it is unknown."""
     container: str = ""
-    """File name of the databases whose sessions can be resumed, if the agent has others too."""
+    """Name of the database or folder whose sessions can be resumed, if the agent has others too."""
 
     def can_resume(self, session: Session, path: Path) -> bool:
         """Return whether the agent can resume a session. `path` is the path of its source."""
@@ -63,12 +63,18 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
     "copilot": ResumeCommand(
         resume=("copilot", "--resume={id}"), prompted=("copilot", "--interactive", "{prompt}"), one_file=False
     ),
+    "crush": ResumeCommand(
+        resume=("crush", "--session", "{id}"),
+        one_file=False,
+        container="crush.db",
+    ),
     "cursor": ResumeCommand(
         resume=("cursor-agent", "--resume={id}"),
         prompted=("cursor-agent", "{prompt}"),
         one_file=False,
         container="store.db",
     ),
+    "droid": ResumeCommand(resume=("droid", "--resume", "{id}"), prompted=("droid", "{prompt}"), one_file=False),
     "gemini": ResumeCommand(
         resume=("gemini", "--resume", "{id}"), prompted=("gemini", "--prompt-interactive", "{prompt}"), one_file=True
     ),
@@ -78,6 +84,23 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
         one_file=False,
         id_pattern=re.compile(r"\d{8}_\d{1,9}"),
         container="sessions.db",
+    ),
+    "gptme": ResumeCommand(
+        resume=("gptme", "--name", "{id}"),
+        prompted=("gptme", "{prompt}"),
+        one_file=False,
+        id_pattern=re.compile(r"\d{4}-\d\d-\d\d-[0-9A-Za-z][0-9A-Za-z_-]{0,99}"),
+    ),
+    "junie": ResumeCommand(
+        resume=("junie", "--resume", "--session-id", "{id}"),
+        one_file=False,
+        id_pattern=re.compile(r"session-\d{6}-\d{6}-[0-9a-z]{4}"),
+    ),
+    "kiro": ResumeCommand(
+        resume=("kiro-cli", "chat", "--resume-id", "{id}"),
+        prompted=("kiro-cli", "chat", "{prompt}"),
+        one_file=False,
+        container="cli",
     ),
     "opencode": ResumeCommand(
         resume=("opencode", "--session", "{id}"),
@@ -94,6 +117,7 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
     "qwen-code": ResumeCommand(
         resume=("qwen", "--resume", "{id}"), prompted=("qwen", "--prompt-interactive", "{prompt}"), one_file=True
     ),
+    "vibe": ResumeCommand(resume=("vibe", "--resume", "{id}"), prompted=("vibe", "{prompt}"), one_file=False),
 }
 """Commands by agent. Agents that are not listed cannot resume a session."""
 

@@ -207,8 +207,50 @@ def test_an_agent_without_counts_has_no_usage() -> None:
             {"usage_ledger": {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 4}},
             TokenCounts(9, 1, 4),
         ),
+        (
+            "amp",
+            {"usage": {"inputTokens": 9, "outputTokens": 1, "cacheReadInputTokens": 4, "cacheCreationInputTokens": 2}},
+            TokenCounts(9, 1, 4, 2),
+        ),
+        (
+            "continue-dev",
+            {
+                "message": {
+                    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}}
+                }
+            },
+            TokenCounts(5, 1, 4),
+        ),
+        (
+            "continue-dev",
+            {"message": {"usage": {"promptTokens": 9, "completionTokens": 1}}},
+            TokenCounts(9, 1),
+        ),
+        (
+            "gptme",
+            {"metadata": {"usage": {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 4}}},
+            TokenCounts(9, 1, 4),
+        ),
+        ("gptme", {"metadata": {"input_tokens": 9, "output_tokens": 1}}, TokenCounts(9, 1)),
     ],
 )
 def test_further_agents_have_their_own_fields(agent: str, record: dict[str, Any], counts: TokenCounts) -> None:
     """Cached tokens are counted apart from other input."""
     assert total_usage(found(agent, record)) == counts
+
+
+def test_junie_records_the_tokens_of_each_model_of_a_response() -> None:
+    usage = [{"model": "a", "inputTokens": 9, "cacheInputTokens": 4, "cacheCreateTokens": 2, "outputTokens": 1}]
+    event = {"kind": "LlmResponseMetadataEvent", "modelUsage": [*usage, {"model": "b", "inputTokens": 3}]}
+    used = found("junie", {"event": {"agentEvent": event}, "timestampMs": 1_772_359_208_000})
+
+    assert {record.model: record.counts for record in used} == {"a": TokenCounts(9, 1, 4, 2), "b": TokenCounts(3)}
+    assert len({record.message for record in used}) == 2
+
+
+def test_the_header_of_a_zed_thread_names_the_model() -> None:
+    usage = {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 4}
+    prompt = {"id": "t/0", "message": {"User": {"id": "u1", "content": []}}, "usage": usage}
+    [used] = found("zed", {"id": "t", "conversation": {"model": {"provider": "p", "model": "m"}}}, prompt)
+
+    assert (used.message, used.model, used.counts) == ("session-1:u1", "m", TokenCounts(9, 1, 4))
