@@ -70,7 +70,7 @@ class AiderReader(RecordReader):
             return self._header(mapping(record["conversation"]), line.number)
         message = message_of(record)
         text = string(message.get("text")).replace("\r\n", "\n")
-        stamp = RecordStamp(line.number)
+        stamp = RecordStamp(line.number, self._session.started)
         match string(message.get("author")):
             case "user":
                 return self._user(clean(_unquoted(text)), stamp) or SkipReason.EMPTY
@@ -153,7 +153,7 @@ class Aider(ContainedFormat):
     folder_fields = ("folder",)
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session, with the time at which the program was started."""
+        """Return the session, with the time at which the program was started. All blocks have this time."""
         session = super().identify(path, head)
         session.started = session.ended = _local_time(string(header_of(head).get("started")))
         return session

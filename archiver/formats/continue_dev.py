@@ -38,9 +38,9 @@ class ContinueReader(RecordReader):
         if "message" not in record:
             return self._header(record, line.number)
         message = mapping(record["message"])
-        # Many messages have neither an ID nor a time, so that equal messages of two sessions are not copies.
+        # Many messages have no ID, so that equal messages of two sessions are not copies.
         own_id = string(message.get("id"))
-        stamp = RecordStamp(line.number, None, own_id if is_unique(own_id) else "")
+        stamp = RecordStamp(line.number, self._session.started, own_id if is_unique(own_id) else "")
         match string(message.get("role")):
             case "user":
                 events = self._user(record, message, stamp)
@@ -150,7 +150,7 @@ class Continue(FolderFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by its header or, without a header, by the file name.
 
-        No record has a time. The session has the time of its creation in the list, and that of its file.
+        No record has a time. All have the time of the session's creation in the list, or else that of its file.
         """
         header = next(filter(self._is_from_agent, head_records(head)), Record())
         session_id = string(header.get("sessionId")) or path.stem

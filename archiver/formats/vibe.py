@@ -31,7 +31,7 @@ class VibeReader(RecordReader):
         if "role" not in record:
             return self._header(mapping(record.get("metadata")), line.number)
         own_id = string(record.get("message_id"))
-        stamp = RecordStamp(line.number, None, own_id if is_unique(own_id) else "")
+        stamp = RecordStamp(line.number, self._session.started, own_id if is_unique(own_id) else "")
         text = clean(string(record.get("content")))
         match string(record.get("role")):
             case "user":
@@ -87,7 +87,10 @@ class Vibe(FolderFormat):
     suffixes, other_files = (".jsonl", ".json"), frozenset({_ABOUT})
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session, described by the file beside it or by the header of its document."""
+        """Return the session, described by the file beside it or by the header of its document.
+
+        No record has a time. All have the time at which the session started.
+        """
         about = json_file(path.with_name(_ABOUT)) if path.name == _MESSAGES else Record()
         if not about:
             about = mapping(next(head_records(head), Record()).get("metadata"))

@@ -69,7 +69,7 @@ class ZedReader(RecordReader):
             return SkipReason.BOOKKEEPING
         kind, message = _current(message_of(record))
         own_id = string(message.get("id"))
-        stamp = RecordStamp(line.number, None, own_id if is_unique(own_id) else "")
+        stamp = RecordStamp(line.number, self._session.started, own_id if is_unique(own_id) else "")
         match kind:
             case "User":
                 events = self._user(message, stamp)
@@ -164,7 +164,7 @@ class Zed(ContainedFormat):
         return [(folder / "threads", "threads.db") for folder in (linux, home / "Library/Application Support/Zed")]
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session, with the times of its creation and its last change."""
+        """Return the session, with the times of its creation and its last change. All messages have the first."""
         session, header = super().identify(path, head), header_of(head)
         session.ended = instant(header.get("updated_at"))
         session.started = instant(header.get("created_at")) or session.ended

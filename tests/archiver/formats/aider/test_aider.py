@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from palaver.archiver.formats.aider import FORMAT
-from palaver.core.conversation import Fact, Kind, Speaker
+from palaver.core.conversation import Fact, Kind, Speaker, Turn
 
 from ....cases import for_each
 from ...formats import container_files
 from ..container_files import contents, turn_tuples, turns
-from ..reading import jsonl, notes, unaccounted
+from ..reading import jsonl, lines, notes, unaccounted
 
 NAME = ".aider.chat.history.md"
 START = "\n# aider chat started at 2026-03-01 10:00:00\n\n"
@@ -121,6 +121,7 @@ def test_the_start_is_in_local_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     assert (known.started, known.cwd, session.changed_at) == (session.changed_at, str(tmp_path), known.ended)
     assert [notes(events, fact)[0][1] for fact in (Fact.MODEL, Fact.VERSION)] == ["m", "0.86.2"]
+    assert {turn.at for turn in FORMAT.reader(known).read(lines(data)) if isinstance(turn, Turn)} == {known.started}
 
 
 def test_histories_are_recognised_by_their_content(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,13 @@ def test_the_file_beside_the_messages_describes_the_session(home: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
     times = ("2026-03-01T10:00:00Z", "2026-03-01T10:05:00Z")
-    about = {"session_id": "s1", "cwd": "/shop", "title": "Login", "created_at": times[0], "updated_at": times[1]}
+    about: dict[str, Any] = {
+        "session_id": "s1",
+        "cwd": "/shop",
+        "title": "Login",
+        "created_at": times[0],
+        "updated_at": times[1],
+    }
     program.with_suffix(".json").write_text(json.dumps({**about, "session_created_reason": "subagent"}))
     about = {"id": "sess_2", "workspacePaths": ["/web"], "title": "Cart", "createdAt": times[0], "modelId": "m"}
     ide.with_name("session.json").write_text(json.dumps({**about, "lastModifiedAt": times[1]}))

@@ -8,7 +8,7 @@ import pytest
 
 from palaver.archiver.formats.vibe import FORMAT
 from palaver.archiver.lines import opened
-from palaver.core.conversation import Kind, SessionKind, Speaker
+from palaver.core.conversation import Kind, SessionKind, Speaker, Turn
 
 from .. import reading
 from ..reading import unaccounted
@@ -101,6 +101,8 @@ def test_the_file_beside_the_messages_describes_the_session(tmp_path: Path) -> N
     assert (known.native_id, known.parent_id, known.kind) == (SESSION, PARENT, SessionKind.MAIN)
     assert (known.cwd, known.branch, known.title, known.models) == ("/home/demo/shop", "main", "Login", ["m"])
     assert (known.started, known.ended) == (1772359200000, 1772359500000)
+    found = FORMAT.reader(known).read(reading.lines(reading.jsonl(MESSAGES)))
+    assert {turn.at for turn in found if isinstance(turn, Turn)} == {known.started}
 
 
 def test_a_sub_agent_is_in_the_folder_of_its_parent(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_documents_of_older_versions_are_read(tmp_path: Path) -> None:
     found = list(FORMAT.reader(known).read(reading.lines(data)))
 
     assert (known.native_id, known.cwd) == (SESSION, "/home/demo/shop")
-    assert [(turn.speaker, turn.kind, turn.text) for turn in found if isinstance(turn, reading.Turn)] == TURNS
+    assert [(turn.speaker, turn.kind, turn.text) for turn in found if isinstance(turn, Turn)] == TURNS
     assert unaccounted(FORMAT, data) == {}
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from palaver.archiver.formats.zed import Zed
-from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 from palaver.core.errors import SourceUnreadable
 
 from ..container_files import contents, database, events, turns
-from ..reading import notes
+from ..reading import lines, notes
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -123,6 +123,7 @@ def test_a_thread_has_facts_times_and_tokens(tmp_path: Path) -> None:
         "u1 16 3",
     ]
     assert (known.started, known.ended) == (1772359200000, 1772359500500)
+    assert {turn.at for turn in FORMAT.reader(known).read(lines(data)) if isinstance(turn, Turn)} == {known.started}
 
 
 def test_a_sub_agent_follows_its_parent(tmp_path: Path) -> None:
