@@ -20,6 +20,14 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "copilot-chat": ("vscode", "vscode-copilot", "github-copilot", "copilot-vscode"),
     "goose": ("block-goose",),
     "iflow": ("iflow-cli",),
+    "openhands": ("open-hands", "openhands-cli"),
+    "hermes": ("hermes-agent",),
+    "warp": ("warp-terminal",),
+    "windsurf": ("cascade", "devin-desktop"),
+    "trae": ("trae-agent", "trae-cn"),
+    "cowork": ("claude-desktop", "claude-cowork"),
+    "grok": ("grok-build", "xai"),
+    "openclaw": ("open-claw", "clawdbot"),
     "chatgpt": ("openai", "chat-gpt"),
     "claude-ai": ("claude.ai", "claude-web"),
     "aider": ("aider-chat",),
@@ -32,6 +40,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "gptme": (),
     "vibe": ("mistral-vibe", "mistral"),
     "junie": ("jetbrains-junie",),
+    "gemini-apps": ("gemini-takeout", "google-takeout", "bard"),
 }
 """Agents with their aliases, in the order in which detection tries their formats."""
 AGENTS: Final = tuple(NAMES)

@@ -629,6 +629,10 @@ class ClaudeCode(FolderFormat):
         messages = ((unwrapped(record), line) for record, line in records_of_subagents(lines))
         return {native_id: line.number for message, line in messages if (native_id := own_id(message))}
 
+    def recognises(self, records: Sequence[Record]) -> bool:
+        """Return whether a file with these records is a transcript, but not one of Cowork."""
+        return super().recognises(records) and not any(map(is_cowork, records))
+
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))
         if kind == "summary":
@@ -642,6 +646,11 @@ class ClaudeCode(FolderFormat):
         is_message = kind in {"user", "assistant"} and "content" in mapping(record.get("message"))
         is_message = is_message and not string(record.get("sessionId")).startswith("session-")
         return is_message and not _ENVELOPE.isdisjoint(record)
+
+
+def is_cowork(record: Record) -> bool:
+    """Return whether Cowork, the agent of the Claude desktop app, ran Claude Code to write a record."""
+    return record.get("entrypoint") == "local-agent" and "message" in record
 
 
 def _rows(opened: Callable[[], BinaryIO], lines: Iterable[Line]) -> Iterator[bytes]:

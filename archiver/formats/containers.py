@@ -54,25 +54,25 @@ A decoding error among these characters may disappear when more text is read.
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 
 
-def head(path: Path) -> bytes:
+def head(path: Path, member: re.Pattern[str] = _MEMBER) -> bytes:
     """Return the first bytes of an export's first file, or empty bytes if `path` is not an export.
 
-    Raises `OSError`.
+    `member` is the pattern of the files in a zip. Raises `OSError`.
     """
     try:
-        with _files(path) as files:
+        with _files(path, member) as files:
             return next((file.read(_HEAD) for file in files), b"")
     except _ZIP_FAULTS:
         return b""
 
 
-def conversations(path: Path) -> Iterator[dict[str, object]]:
-    """Yield every conversation of an export.
+def conversations(path: Path, member: re.Pattern[str] = _MEMBER) -> Iterator[dict[str, object]]:
+    """Yield every conversation of an export. `member` is the pattern of the files in a zip.
 
     Raises `SourceUnreadable` for damaged data, after yielding the conversations before the damage.
     """
     try:
-        with _files(path) as files:
+        with _files(path, member) as files:
             reader = _JsonStream(path)
             for file in files:
                 yield from reader.objects(file)
@@ -86,13 +86,13 @@ def conversations(path: Path) -> Iterator[dict[str, object]]:
 
 
 @contextmanager
-def _files(path: Path) -> Generator[Iterator[BinaryIO]]:
+def _files(path: Path, member: re.Pattern[str]) -> Generator[Iterator[BinaryIO]]:
     if path.suffix.lower() != ".zip":
         with path.open("rb") as file:
             yield iter((file,))
         return
     with zipfile.ZipFile(path) as pack:
-        yield (cast("BinaryIO", pack.open(name)) for name in sorted(filter(_MEMBER.search, pack.namelist())))
+        yield (cast("BinaryIO", pack.open(name)) for name in sorted(filter(member.search, pack.namelist())))
 
 
 class _JsonStream:

@@ -11,6 +11,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -95,6 +96,16 @@ def path_of_uri(location: str) -> str:
     address = location.partition("://")[2]
     path = unquote(f"/{address.partition('/')[2]}") if address else location
     return path[1:] if _DRIVE.match(path) else path
+
+
+def local_instant(value: object) -> Milliseconds | None:
+    """Return a time in milliseconds since 1970. Text without a time zone is in the zone of the system."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value).astimezone().isoformat()
+        except (ValueError, OverflowError, OSError):
+            return None
+    return instant(value)
 
 
 def joined_text(content: object, text_of: Callable[[Record], str]) -> str:
@@ -293,7 +304,10 @@ _WRITERS = {
     *("searchandreplace", "create_new_file", "edit_existing_file", "single_find_and_replace", "search_replace"),
     *("save", "append", "patch"),
 }
-_PATHS = ("path", "file_path", "filePath", "filepath", "absolute_path")
+_EDITORS = {
+    *("str_replace_editor", "developer__text_editor", "text_editor", "str_replace_based_edit_tool", "file_editor"),
+}
+_PATHS = ("path", "file_path", "filePath", "filepath", "absolute_path", "target_file")
 _COMMANDS = ("cmd", "command", "commands")
 _PATCHES = ("patch", "input")
 _SHELLS = {"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"}
@@ -429,6 +443,5 @@ def _files(tool: str, arguments: Mapping[str, Any], body: str) -> tuple[tuple[st
         listed = (clean(string(each.get("path"))) for each in mappings(arguments.get("files")))
         return tuple(dict.fromkeys(filter(None, listed))), ()
     # Some editors perform every file operation; their argument `command` selects the operation.
-    editor = tool in {"str_replace_editor", "developer__text_editor", "text_editor"}
-    operation = string(arguments.get("command")) if editor else tool.lower().removeprefix("developer__")
+    operation = string(arguments.get("command")) if tool in _EDITORS else tool.lower().removeprefix("developer__")
     return (path,) if path and operation in _READERS else (), (path,) if path and operation in _WRITERS else ()

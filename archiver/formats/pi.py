@@ -11,6 +11,7 @@ pi stores sessions as JSON lines in `~/.pi/agent/sessions`. Every entry contains
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from ...core.conversation import Fact, Kind, Session, Speaker, Turn
@@ -82,13 +83,13 @@ class PiReader(RecordReader):
         return [stamp.turn(Speaker.HOST, Kind.RECAP, text)] if text else SkipReason.EMPTY
 
     def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
-        text = clean(_text(message.get("content")))
+        text = clean(entry_text(message.get("content")))
         skill = _SKILL.fullmatch(text)
         asked = f"/skill:{skill[1]} {skill[2] or ''}".strip() if skill else text
         return self._prompt(asked, stamp) if asked else SkipReason.EMPTY
 
     def _custom(self, message: Record, stamp: RecordStamp) -> RecordEvents:
-        return self._injected(_text(message.get("content")), stamp) or SkipReason.EMPTY
+        return self._injected(entry_text(message.get("content")), stamp) or SkipReason.EMPTY
 
     def _assistant(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         group, counts = string(message.get("responseId")) or stamp.record, mapping(message.get("usage"))
@@ -111,7 +112,7 @@ class PiReader(RecordReader):
     def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         call, tool = string(message.get("toolCallId")), string(message.get("toolName"))
         failed = message.get("isError") is True
-        return [self._calls.result(stamp, call, _text(message.get("content")), failed=failed, tool=tool)]
+        return [self._calls.result(stamp, call, entry_text(message.get("content")), failed=failed, tool=tool)]
 
     def _shell(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         command, output = clean(string(message.get("command"))), string(message.get("output"))
@@ -119,7 +120,8 @@ class PiReader(RecordReader):
         return self._user_command(command, output, stamp, tool="bash", failed=failed)
 
 
-def _text(content: object) -> str:
+def entry_text(content: object) -> str:
+    """Return the text of an entry, with labels in place of pictures."""
     return joined_text(content, _block_text)
 
 
@@ -139,11 +141,25 @@ class Pi(FolderFormat):
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name."""
-        header = next(filter(self._is_from_agent, head_records(head)), Record())
+        header = next(filter(is_session_header, head_records(head)), Record())
         return Session(self.agent, string(header.get("id")) or path.stem.rpartition("_")[2])
 
+    def recognises(self, records: Sequence[Record]) -> bool:
+        """Return whether a file with these records is a session of pi. OpenClaw is based on pi."""
+        return super().recognises(records) and not any(map(is_openclaw, records))
+
     def _is_from_agent(self, record: Record) -> bool:
-        return record.get("type") == "session" and isinstance(record.get("id"), str) and "cwd" in record
+        return is_session_header(record)
+
+
+def is_session_header(record: Record) -> bool:
+    """Return whether a record is the header of a session."""
+    return record.get("type") == "session" and isinstance(record.get("id"), str) and "cwd" in record
+
+
+def is_openclaw(record: Record) -> bool:
+    """Return whether only OpenClaw writes a record. Its files have the entries of pi, and some of its own."""
+    return string(record.get("customType")).startswith(("openclaw", "model-snapshot"))
 
 
 FORMAT: TranscriptFormat = Pi()

@@ -1,0 +1,149 @@
+"""Support for OpenClaw.
+
+OpenClaw is based on pi and has its record types. Up to version 2026.7 it stored JSON lines in
+`~/.openclaw/agents/<agent>/sessions`. Later versions store the same records in a database per agent.
+`docs/formats/openclaw.md` names the sources.
+
+- Supported: what is supported for pi, without the sender and the time that a chat channel adds to a prompt, compressed
+  rows, sub-agents, and transcripts of deleted and reset sessions.
+- Not supported: custom entries, archives of deleted sessions in the database.
+- Tested with: records of 2026.8 and the published schema, and files of 2026.2 to 2026.7 that other readers use as
+  fixtures.
+- Test data: `examples/openclaw.jsonl`, and `agents/openclaw` of agent-sessions.
+"""
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from ...core.conversation import Session, SessionKind
+from ...core.errors import PartlyRead, SourceUnreadable
+from ..lines import DecompressedFile, Record, clean, head_records
+from .container_formats import REPORT_HINT, ContainedFormat
+from .containers import ForeignDatabase, Value, as_bytes, as_text, file_name, fingerprint
+from .json_values import first_string, json_file, mapping, string
+from .pi import PiReader, entry_text, is_openclaw, is_session_header
+from .transcript_format import ContainedSession, ContainerFormat, RecordEvents, RecordStamp, SkipReason
+
+_DATABASE = "openclaw-agent.sqlite"
+_NEEDED = frozenset({"session_id", "seq", "event_json"})
+_KNOWN = frozenset({"created_at", "event_zstd", "event_utf8_bytes", "navigation_json"})
+_FILE = re.compile(r"[^.]+\.jsonl(?:\.(?:deleted|reset)\.[\w.:+-]+)?")
+_CHANNEL = re.compile(
+    r"\A(?:System: \[[^\n]*\n\s*)*"
+    r"(?:[A-Z][^\n(]* \(untrusted[^)\n]*\):\n```\w*\n.*?\n```\s*)*"
+    r"(?:\[[^\]\n]*\d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\]\s*)?",
+    re.DOTALL,
+)
+"""Events, sender and time that the program adds to the beginning of a message."""
+_PROGRAM = re.compile(r"\[cron:|Read HEARTBEAT\.md if it exists|System: \[[^\n]*\Z")
+
+
+class OpenClawReader(PiReader):
+    """Reader of one session."""
+
+    def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
+        text = clean(entry_text(message.get("content")))
+        if _PROGRAM.match(text) or mapping(message.get("provenance")):
+            return self._injected(text, stamp) or SkipReason.EMPTY
+        added = _CHANNEL.match(text)
+        typed = text[added.end() if added else 0 :]
+        return self._prompt(typed, stamp) if typed.strip() else self._injected(text, stamp) or SkipReason.EMPTY
+
+
+class OpenClaw(ContainedFormat):
+    """Sessions in `~/.openclaw/agents/<agent>`: in `sessions/<session>.jsonl`, or in `agent/openclaw-agent.sqlite`."""
+
+    agent = "openclaw"
+    reader_class = OpenClawReader
+    suffixes = (".jsonl",)
+    home_variable, home_folder, root_folders = "OPENCLAW_STATE_DIR", ".openclaw", ("agents",)
+
+    def locations(self) -> Iterable[tuple[Path, str]]:
+        """Return the folder of the agents, with the database of each."""
+        home = Path(os.environ.get(self.home_variable) or Path.home() / self.home_folder).expanduser()
+        return [(home / "agents", f"*/agent/{_DATABASE}")]
+
+    def is_container(self, path: Path) -> bool:
+        """Return whether a file is the database of an agent."""
+        return path.name == _DATABASE and path.is_file()
+
+    def container_state(self, path: Path) -> int:
+        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
+        return fingerprint(*ForeignDatabase(path).state())
+
+    def sessions(self, path: Path) -> Iterator[ContainedSession]:
+        """Yield every session. Its lines are the records as the agent wrote them.
+
+        Raises:
+            SourceUnreadable: The database cannot be read.
+            PartlyRead: After the last session, if the table lacks columns or has unknown ones.
+        """
+        database = ForeignDatabase(path)
+        columns = database.columns("transcript_events")
+        if not columns >= _NEEDED:
+            missing = ", ".join(sorted(_NEEDED - columns))
+            raise PartlyRead(path, f"table transcript_events lacks {missing}", hint=REPORT_HINT)
+        changed = "max(created_at)" if "created_at" in columns else "0"
+        query = f"SELECT {as_bytes('session_id')}, count(*), max(seq), {changed} FROM transcript_events GROUP BY 1"  # noqa: S608 - fixed names
+        agent = path.parent.parent.name
+        for session, *state in database.rows(query):
+            session_id = as_text(session)
+            name = file_name(session_id)
+            lines = partial(_lines, database, session_id, columns)
+            at = int(state[2] or 0)
+            yield ContainedSession(path / name, f"{agent}/sessions/{name}", fingerprint(*state), at, lines)
+        if unknown := sorted(columns - _NEEDED - _KNOWN):
+            problem = f"table transcript_events has the unknown columns {', '.join(unknown)}"
+            raise PartlyRead(path, problem, hint=REPORT_HINT)
+
+    def identify(self, path: Path, head: bytes) -> Session:
+        """Return the session, identified by the header or, without a header, by the file name.
+
+        The file `sessions.json` maps the key of each session to its ID. The key of a sub-agent names it as such.
+        """
+        header = next(filter(is_session_header, head_records(head)), Record())
+        session_id = string(header.get("id")) or path.name.partition(".")[0]
+        known = json_file(path.parent / "sessions.json")
+        found = (key for key, entry in known.items() if mapping(entry).get("sessionId") == session_id)
+        key = next(found, "")
+        if ":subagent:" not in key:
+            return Session(self.agent, session_id, cwd=string(header.get("cwd")))
+        spawner = first_string(mapping(known[key]), "spawnedBy", "parentSessionKey")
+        parent = string(mapping(known.get(spawner)).get("sessionId"))
+        return Session(self.agent, session_id, SessionKind.SUBAGENT, parent, cwd=string(header.get("cwd")))
+
+    def recognises(self, records: Iterable[Record]) -> bool:
+        """Return whether a file with these records is a session: an entry of pi, and one that only OpenClaw writes."""
+        found = list(records)
+        return any(map(is_session_header, found)) and any(map(is_openclaw, found))
+
+    def _has_transcript_name(self, name: str) -> bool:
+        return _FILE.fullmatch(name) is not None
+
+    def _has_transcript_path(self, path: Path) -> bool:
+        return path.parent.name == "sessions"
+
+
+def _lines(database: ForeignDatabase, session_id: str, columns: set[str]) -> Iterator[bytes]:
+    """Yield the records of a session. The program compresses long records with zstd."""
+    compressed = "event_zstd" if "event_zstd" in columns else "NULL"
+    query = f"SELECT {as_bytes('event_json')}, {compressed} FROM transcript_events WHERE session_id = ?1 ORDER BY seq"  # noqa: S608 - fixed names
+    for text, packed in database.rows(query, (session_id,)):
+        data = _record(database.path, text, packed)
+        yield data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
+
+def _record(path: Path, text: Value, packed: Value) -> bytes:
+    if not isinstance(packed, bytes):
+        return text if isinstance(text, bytes) else as_text(text).encode("utf-8", "surrogatepass")
+    try:
+        return io.BufferedReader(DecompressedFile(io.BytesIO(packed), path)).read()
+    except OSError as error:
+        raise SourceUnreadable(path, f"a compressed record is damaged: {error}") from None
+
+
+FORMAT: ContainerFormat = OpenClaw()

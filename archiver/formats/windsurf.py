@@ -1,0 +1,96 @@
+"""Support for Windsurf (since 2026 Devin Desktop).
+
+Windsurf encrypts its conversations in `~/.codeium/windsurf/cascade`. If a hook `post_cascade_response_with_transcript`
+is configured, it also writes each conversation as JSON lines to `~/.windsurf/transcripts`. `docs/formats/windsurf.md`
+names the sources.
+
+- Supported: prompts, replies, changed files, commands and other steps of such transcripts.
+- Not supported: the encrypted conversations. Transcripts have no times and no folder.
+- Tested with: the vendor's documentation of the hook, and lines that other readers use as fixtures.
+- Test data: `examples/windsurf.jsonl`.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlparse
+
+from ...core.conversation import Kind, Session, Turn
+from ..lines import Line, Record, clean
+from .json_values import first_string, instant, mapping, string
+from .record_reader import FolderFormat, RecordReader
+from .transcript_format import (
+    UUID,
+    RecordEvents,
+    RecordStamp,
+    SkipReason,
+    TranscriptFormat,
+    record_id,
+    unknown_type,
+)
+
+_TOOLS: Final = {
+    "code_action": "write_file",
+    "command_action": "run_command",
+    "run_command": "run_command",
+    "view_file": "read_file",
+    "grep_search": "grep_search",
+    "list_directory": "list_directory",
+    "mcp_tool": "mcp_tool",
+    "web_search": "web_search",
+}
+"""Types of steps in which Windsurf used a tool, with a name for the tool."""
+_OUTPUTS = ("output", "result", "content", "stdout")
+
+
+class WindsurfReader(RecordReader):
+    """Reader of one transcript, with one step per record. The content of a step is in the field named by its type."""
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        kind = string(record.get("type"))
+        step, at = mapping(record.get(kind)), instant(record.get("timestamp"))
+        stamp = RecordStamp(line.number, at, record_id("", f"{self._session.native_id}/{line.number}".encode()))
+        match kind:
+            case "user_input":
+                text = clean(string(step.get("user_response")))
+                return self._prompt(text, stamp) if text else SkipReason.EMPTY
+            case "planner_response":
+                thought = stamp.reply(Kind.THINKING, string(step.get("thinking")))
+                return [*thought, *stamp.reply(Kind.PROSE, string(step.get("response")))] or SkipReason.EMPTY
+            case _ if kind in _TOOLS:
+                return self._step(kind, step, stamp, failed=string(record.get("status")) in {"error", "failed"})
+            case _:
+                return unknown_type(kind)
+
+    def _step(self, kind: str, step: Record, stamp: RecordStamp, *, failed: bool) -> list[Turn]:
+        """Return the call and the result of a tool. One step contains both."""
+        given = {name: value for name, value in step.items() if name not in _OUTPUTS}
+        if "path" in given:
+            given["path"] = _local(string(given["path"]))
+        tool = first_string(step, "tool_name") or _TOOLS[kind]
+        call = self._calls.call(stamp, stamp.record, tool, given)
+        return [call, self._calls.result(stamp, stamp.record, first_string(step, *_OUTPUTS), failed=failed)]
+
+
+def _local(path: str) -> str:
+    return unquote(urlparse(path).path) if path.startswith("file://") else path
+
+
+class Windsurf(FolderFormat):
+    """Transcripts in `~/.windsurf/transcripts/<conversation>.jsonl`."""
+
+    agent = "windsurf"
+    reader_class = WindsurfReader
+    home_folder, root_folders = ".windsurf", ("transcripts",)
+
+    def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
+        """Return the session, identified by the file name."""
+        found = re.search(UUID, path.stem)
+        return Session(self.agent, found[0] if found else path.stem)
+
+    def _is_from_agent(self, record: Record) -> bool:
+        kind = string(record.get("type"))
+        return kind in {"user_input", "planner_response"} and isinstance(record.get(kind), dict)
+
+
+FORMAT: TranscriptFormat = Windsurf()
