@@ -46,7 +46,7 @@ HOMES = {
 # Settings and keys of the user who runs the tests; every test starts without them.
 PERSONAL = (
     *("ANTHROPIC_", "CLAUDE", "CLINE_", "CODEX_", "COPILOT_", "GOOSE_", "HF_", "OPENCODE_", "PALAVER_", "PI_"),
-    *("QWEN_",),
+    *("GROK_", "HERMES_", "OPENCLAW_", "OPENHANDS_", "QWEN_"),
 )
 
 

@@ -14,32 +14,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...core.conversation import Session
-from ..lines import Record
+from ..lines import Line, Record
 from .claude_code import ClaudeCode, ClaudeCodeReader, is_cowork
 from .json_values import json_file, listing, string
-from .transcript_format import TranscriptFormat
+from .transcript_format import RecordEvents, TranscriptFormat
 
 _SESSIONS = "local-agent-mode-sessions"
+
+
+class CoworkReader(ClaudeCodeReader):
+    """Reader of one transcript."""
+
+    def _record(self, record: Record, line: Line) -> RecordEvents:
+        """Return the events of a record. Its working folder is one of the virtual machine, if the task has another."""
+        if self._session.cwd and "cwd" in record:
+            record = {**record, "cwd": self._session.cwd}
+        return super()._record(record, line)
 
 
 class Cowork(ClaudeCode):
     """Transcripts in `local-agent-mode-sessions/<organisation>/<account>/local_<task>/.claude/projects`."""
 
     agent = "cowork"
-    reader_class = ClaudeCodeReader
-    home_variable = "COWORK_SESSIONS_DIR"
+    reader_class = CoworkReader
+    home_variable = ""
     other_files = ClaudeCode.other_files | {"audit.jsonl"}
     other_folders = ClaudeCode.other_folders | {"skills-plugin", "uploads", "outputs", "debug", "backups"}
 
     def roots(self) -> list[Path]:
         """Return the existing folders of tasks of this user."""
-        home, configured = Path.home(), os.environ.get(self.home_variable)
-        places = [Path(configured).expanduser()] if configured else []
-        places += [
-            folder / "Claude" / _SESSIONS
-            for folder in (home / "Library" / "Application Support", home / ".config", home / "AppData" / "Roaming")
-        ]
-        return [folder for folder in places if folder.is_dir()]
+        home = Path.home()
+        configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config").expanduser()
+        folders = [home / "Library" / "Application Support", configuration, home / "AppData" / "Roaming"]
+        return [root for folder in folders if (root := folder / "Claude" / _SESSIONS).is_dir()]
 
     def matches_name(self, name: str) -> bool:  # noqa: ARG002 - the names are those of Claude Code
         """Return False, because no name is used by this agent only."""
@@ -52,7 +59,7 @@ class Cowork(ClaudeCode):
         about = json_file(folders[-1].with_name(f"{folders[-1].name}.json")) if folders else Record()
         if not session.parent_id:
             session.title = string(about.get("title"))
-        session.cwd = next(filter(None, map(string, listing(about.get("userSelectedFolders")))), "")
+        session.cwd = next(filter(None, map(string, listing(about.get("userSelectedFolders")))), session.cwd)
         return session
 
     def recognises(self, records: Sequence[Record]) -> bool:

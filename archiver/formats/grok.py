@@ -121,7 +121,7 @@ class Grok(SplitFormat):
 
     agent = "grok"
     reader_class = GrokReader
-    main_files = frozenset({_HISTORY})
+    main_files = (_HISTORY,)
 
     def locations(self) -> Iterable[tuple[Path, str]]:
         """Return the folder of the sessions, which are below a folder for each project."""
@@ -135,7 +135,8 @@ class Grok(SplitFormat):
     def session_lines(self, path: Path) -> Iterator[bytes]:
         """Yield the header, and each item of the context with its time. Raises `OSError`.
 
-        An item has no ID, so its ID is the digest of its line. A compaction rewrites the file, and keeps some items.
+        An item has no ID, so its ID is the digest of its line. A compaction rewrites the file, and keeps some items. If
+        nothing says when the first prompt was typed, its time is that of the session.
         """
         about = json_file(path.with_name(_SUMMARY))
         info = mapping(about.get("info"))
@@ -144,6 +145,7 @@ class Grok(SplitFormat):
         header["parent_session_id"] = header.get("parent_session_id") or _parent(path.parent)
         yield message_line(string(header["id"]), conversation=header)
         updates, seen = _Updates(path.with_name(_UPDATES)), Counter[str]()
+        started = {"at": instant(about.get("created_at"))}
         with path.open("rb") as file:
             for data in file:
                 item = data.strip()
@@ -151,7 +153,10 @@ class Grok(SplitFormat):
                     digest = record_id("", item)
                     seen[digest] += 1
                     item_id = f"{digest}-{seen[digest]}" if seen[digest] > 1 else digest
-                    yield message_line(item_id, message=exact_json(item), **updates.about(item))
+                    values = updates.about(item)
+                    if b'"prompt_index"' in item:
+                        values, started = {**started, **values}, {}
+                    yield message_line(item_id, message=exact_json(item), **values)
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name."""

@@ -13,7 +13,7 @@ versions wrote files to `~/.hermes/sessions` as well. `docs/formats/hermes.md` n
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Turn
 from ...core.errors import SourceUnreadable
 from ..lines import Line, Record, clean, head_records
 from .container_formats import DatabaseFormat, Row, Table, message_of
-from .containers import ForeignDatabase, as_text, header_of, message_line
+from .containers import ForeignDatabase, Value, as_text, header_of, message_line
 from .json_values import first_string, joined_text, local_instant, mapping, mappings, string, total
 from .record_reader import RecordReader
 from .transcript_format import ContainerFormat, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
@@ -36,7 +36,7 @@ _REVIEW = re.compile(r"\s*Review the conversation above and (?:update the skill 
 _SKILL = re.compile(r'\[\w+: The user has invoked the "([^"]+)" skill')
 _ASKED = re.compile(r"instruction alongside the skill invocation: (.*?)(?:\n\n\[Runtime note:|\Z)", re.DOTALL)
 _INPUT = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-_OUTPUT = ("output_tokens", "reasoning_tokens")
+_USAGE = (*_INPUT, "output_tokens", "model", "ended_at")
 
 
 class HermesReader(RecordReader):
@@ -53,7 +53,7 @@ class HermesReader(RecordReader):
             return self._header(mapping(record.get("conversation")) or record, line.number)
         if "usage" in record:
             used = mapping(record["usage"])
-            value = usage(self._session.native_id, total(used, *_INPUT), total(used, *_OUTPUT))
+            value = usage(self._session.native_id, total(used, *_INPUT), total(used, "output_tokens"))
             return self._facts.note(line.number, Fact.USAGE, value) or SkipReason.EMPTY
         message = message_of(record) or record
         # The database numbers messages, so an equal message of another session has another ID.
@@ -100,6 +100,8 @@ class HermesReader(RecordReader):
                 return self._facts.notes(stamp.line, {Fact.MODEL: message.get("model")}) or SkipReason.BOOKKEEPING
             case "system":
                 return SkipReason.CONTEXT
+            case "" if "function" in message:
+                return SkipReason.CONTEXT  # The definition of a tool.
             case role:
                 return unknown_type(f"role {role}")
 
@@ -236,22 +238,15 @@ class Hermes(DatabaseFormat):
     def _changes(self, session: Row) -> Iterable[object]:
         return (session.get(name) for name in ("last_activity_at", "ended_at", "started_at"))
 
-    def _states(self, database: ForeignDatabase) -> Iterator[tuple[str, int, int]]:
-        """Yield the state of each session, which also changes when messages are rewound."""
-        columns = database.columns("messages")
-        active = "total(active)" if "active" in columns else "0"
-        rows = database.rows(f"SELECT session_id, {active} FROM messages GROUP BY session_id")  # noqa: S608 - fixed names
-        inactive = {as_text(session): int(total or 0) for session, total in rows}
-        for session, count, size in super()._states(database):
-            yield session, count, size * 2 + inactive.get(session, 0)
-
-    def _lines(self, database: ForeignDatabase, session_id: str, header: Row) -> Iterator[bytes]:
-        yield from super()._lines(database, session_id, header)
-        names = [name for name in (*_INPUT, *_OUTPUT) if name in database.columns("sessions")]
+    def _lines(
+        self, database: ForeignDatabase, session_id: str, header: Row, others: Sequence[Table]
+    ) -> Iterator[bytes]:
+        yield from super()._lines(database, session_id, header, others)
+        names = [name for name in _USAGE if name in database.columns("sessions")]
         if names and header.get("end_reason"):
             query = f"SELECT {', '.join(names)} FROM sessions WHERE id = ?1"  # noqa: S608 - fixed names
-            for counts in database.rows(query, (session_id,)):
-                yield message_line("usage", usage=dict(zip(names, counts, strict=True)))
+            for values in database.rows(query, (session_id,)):
+                yield message_line(f"{session_id}/usage", usage=dict(zip(names, map(_plain, values), strict=True)))
 
     def _has_transcript_path(self, path: Path) -> bool:
         database = path.parent.parent / _DATABASE
@@ -261,6 +256,10 @@ class Hermes(DatabaseFormat):
     def _is_from_agent(self, record: Record) -> bool:
         is_meta = record.get("role") == "session_meta" and "platform" in record
         return is_meta or ({"session_id", "session_start", "platform"} <= record.keys())
+
+
+def _plain(value: Value) -> object:
+    return as_text(value) if isinstance(value, bytes) else value
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
-from ...core.errors import PartlyRead, SourceUnreadable
+from ...core.errors import PartlyRead
 from ..lines import DecompressedFile, Record, clean, head_records
 from .container_formats import REPORT_HINT, ContainedFormat
 from .containers import ForeignDatabase, Value, as_bytes, as_text, file_name, fingerprint
@@ -129,7 +129,7 @@ class OpenClaw(ContainedFormat):
 
 
 def _lines(database: ForeignDatabase, session_id: str, columns: set[str]) -> Iterator[bytes]:
-    """Yield the records of a session. The program compresses long records with zstd."""
+    """Yield the records of a session. Long records are compressed with zstd. A damaged one becomes a blank line."""
     compressed = "event_zstd" if "event_zstd" in columns else "NULL"
     query = f"SELECT {as_bytes('event_json')}, {compressed} FROM transcript_events WHERE session_id = ?1 ORDER BY seq"  # noqa: S608 - fixed names
     for text, packed in database.rows(query, (session_id,)):
@@ -140,10 +140,7 @@ def _lines(database: ForeignDatabase, session_id: str, columns: set[str]) -> Ite
 def _record(path: Path, text: Value, packed: Value) -> bytes:
     if not isinstance(packed, bytes):
         return text if isinstance(text, bytes) else as_text(text).encode("utf-8", "surrogatepass")
-    try:
-        return io.BufferedReader(DecompressedFile(io.BytesIO(packed), path)).read()
-    except OSError as error:
-        raise SourceUnreadable(path, f"a compressed record is damaged: {error}") from None
+    return io.BufferedReader(DecompressedFile(io.BytesIO(packed), path)).read()
 
 
 FORMAT: ContainerFormat = OpenClaw()

@@ -286,7 +286,7 @@ class OpenHands(SplitFormat):
     agent = "openhands"
     reader_class = OpenHandsReader
     suffixes = (".json", ".jsonl")
-    main_files = frozenset({_STATE, _FIRST})
+    main_files = (_STATE, _FIRST)
     parent_fields, folder_fields = ("parent",), ("working_dir",)
 
     def may_be_transcript(self, path: Path, root: Path) -> bool:

@@ -247,6 +247,28 @@ def _zed(record: Record, context: UsageContext) -> Iterator[UsageRecord]:
     yield UsageRecord(string(prompt.get("id")), "", counts, model=context.model)
 
 
+def _openhands(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of each reply, which versions before 1.0 record in each of its events."""
+    for metrics in mapping(mapping(record.get("usage")).get("usage_to_metrics")).values():
+        for used in mappings(mapping(metrics).get("token_usages")):
+            counts = _with_cached_input(used, "prompt_tokens", "cache_read_tokens", "completion_tokens")
+            written = min(count_of(used.get("cache_write_tokens")), counts.input)
+            counts = TokenCounts(counts.input - written, counts.output, counts.cache_read, written)
+            yield UsageRecord(string(used.get("response_id")), "", counts, model=string(used.get("model")))
+    reply = mapping(mapping((mapping(record.get("message")) or record).get("tool_call_metadata")).get("model_response"))
+    counts = _with_cached_input(mapping(reply.get("usage")), "prompt_tokens", "cached_tokens", "completion_tokens")
+    yield UsageRecord(string(reply.get("id")), "", counts, model=string(reply.get("model")))
+
+
+def _hermes(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
+    """Yield the usage of a whole session."""
+    used = mapping(record.get("usage"))
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    at = instant(used.get("ended_at"))
+    yield UsageRecord(string(record.get("id")), "", counts, model=string(used.get("model")), at=at)
+
+
 def _with_cached_input(used: Record, input_field: str, cached_field: str, *output_fields: str) -> TokenCounts:
     """Return the counts of an agent whose input tokens include those read from the cache."""
     read = min(count_of(used.get(cached_field)), count_of(used.get(input_field)))
@@ -262,12 +284,16 @@ _AGENTS: Final[dict[str, tuple[tuple[bytes, ...], _RecordUsage]]] = {
     "continue-dev": ((b'"usage"',), _continue),
     "copilot": ((b'"session.shutdown"',), _copilot),
     "copilot-chat": ((b'"promptTokens"', b'"outputTokens"'), _copilot_chat),
+    "cowork": ((b'"usage"',), _claude_code),
     "gemini": ((b'"tokens"',), _gemini),
     "goose": ((b'"usage_ledger"',), _goose),
     "gptme": ((b'_tokens"',), _gptme),
     "junie": ((b'"LlmResponseMetadataEvent"',), _junie),
+    "hermes": ((b'"usage"',), _hermes),
     "kilo-code": ((b'"api_req_started"', b'"metrics"'), _cline),
+    "openclaw": ((b'"usage"',), _pi),
     "opencode": ((b'"tokens"',), _opencode),
+    "openhands": ((b'"usage"', b'"model_response"'), _openhands),
     "pi": ((b'"usage"',), _pi),
     "qwen-code": ((b'"usageMetadata"',), _qwen),
     "roo-code": ((b'"api_req_started"', b'"metrics"'), _cline),

@@ -102,11 +102,26 @@ COMMANDS: Final[dict[str, ResumeCommand]] = {
         one_file=False,
         container="cli",
     ),
+    "grok": ResumeCommand(resume=("grok", "--resume", "{id}"), prompted=("grok", "{prompt}"), one_file=False),
+    "hermes": ResumeCommand(
+        resume=("hermes", "--resume", "{id}"),
+        prompted=("hermes", "chat", "--query", "{prompt}"),
+        one_file=False,
+        id_pattern=re.compile(r"\d{8}_\d{6}_[0-9a-f]{6,8}"),
+        container="state.db",
+    ),
     "opencode": ResumeCommand(
         resume=("opencode", "--session", "{id}"),
         prompted=("opencode", "--prompt", "{prompt}"),
         one_file=False,
         id_pattern=re.compile(r"ses_[0-9A-Za-z]{8,64}"),
+    ),
+    "openhands": ResumeCommand(
+        resume=("openhands", "--resume", "{id}"),
+        prompted=("openhands", "--task", "{prompt}"),
+        one_file=False,
+        id_pattern=re.compile(rf"[0-9a-f]{{32}}|{UUID}"),
+        container="base_state.json",
     ),
     "pi": ResumeCommand(
         resume=("pi", "--session", "{id}"),

@@ -12,6 +12,7 @@ Buffers. Conversations of early versions have prompts only. `docs/formats/warp.m
 """
 
 import base64
+import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -266,10 +267,11 @@ class Warp(ContainedFormat):
         """Return the folders of the databases on macOS and Linux."""
         home = Path.home()
         groups = home / "Library" / "Group Containers"
+        state = Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state").expanduser()
         return [
             (groups, f"*.dev.warp/Library/Application Support/dev.warp.Warp*/{_DATABASE}"),
             (home / "Library" / "Application Support", f"dev.warp.Warp*/{_DATABASE}"),
-            (home / ".local" / "state", f"warp-terminal*/{_DATABASE}"),
+            (state, f"warp-terminal*/{_DATABASE}"),
         ]
 
     def is_container(self, path: Path) -> bool:

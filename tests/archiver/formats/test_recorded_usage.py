@@ -232,6 +232,39 @@ def test_an_agent_without_counts_has_no_usage() -> None:
             TokenCounts(9, 1, 4),
         ),
         ("gptme", {"metadata": {"input_tokens": 9, "output_tokens": 1}}, TokenCounts(9, 1)),
+            "openhands",
+            {
+                "usage": {
+                    "usage_to_metrics": {
+                        "agent": {
+                            "token_usages": [
+                                {
+                                    "prompt_tokens": 9,
+                                    "cache_read_tokens": 4,
+                                    "cache_write_tokens": 2,
+                                    "completion_tokens": 1,
+                                },
+                            ]
+                        }
+                    }
+                }
+            },
+            TokenCounts(3, 1, 4, 2),
+        ),
+        (
+            "openhands",
+            {
+                "tool_call_metadata": {
+                    "model_response": {"id": "r", "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
+                }
+            },
+            TokenCounts(9, 1),
+        ),
+        (
+            "hermes",
+            {"usage": {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 4, "reasoning_tokens": 1}},
+            TokenCounts(9, 1, 4),
+        ),
     ],
 )
 def test_further_agents_have_their_own_fields(agent: str, record: dict[str, Any], counts: TokenCounts) -> None:

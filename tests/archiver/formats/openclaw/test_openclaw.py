@@ -1,0 +1,144 @@
+"""OpenClaw: files and databases with the records of pi, sub-agents, and messages of chat channels."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.archiver.formats.openclaw import OpenClaw
+from palaver.archiver.formats.pi import FORMAT as PI
+from palaver.core.conversation import Kind, SessionKind, Speaker
+from palaver.core.errors import PartlyRead
+
+from ..container_files import contents, database, turns
+from ..reading import jsonl, prompts, session
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+KNOWN = OpenClaw()
+ID = "019e19b4-0000-7000-8000-000000000009"
+SCHEMA = """
+CREATE TABLE transcript_events (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT NOT NULL,
+    created_at INTEGER NOT NULL, event_zstd BLOB, event_utf8_bytes INTEGER, PRIMARY KEY (session_id, seq));
+"""
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    """Return an entry with a message."""
+    message = {"role": role, "content": [{"type": "text", "text": text}]}
+    return {
+        "type": "message",
+        "id": text[:4],
+        "parentId": None,
+        "timestamp": "2026-03-01T10:00:00Z",
+        "message": message,
+    }
+
+
+HEADER = {"type": "session", "version": 3, "id": ID, "timestamp": "2026-03-01T10:00:00Z", "cwd": "/home/demo"}
+RECORDS = [HEADER, said("user", "Fix the login"), said("assistant", "Done.")]
+TURNS = [(Speaker.HUMAN, Kind.PROMPT, "Fix the login"), (Speaker.ASSISTANT, Kind.PROSE, "Done.")]
+
+
+def store(home: Path, *rows: tuple[object, ...], script: str = SCHEMA) -> Path:
+    """Create the database of an agent, and return its path."""
+    path = home / ".openclaw" / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
+    statement = (
+        "INSERT INTO transcript_events (session_id, seq, event_json, created_at, event_zstd) VALUES (?, ?, ?, 1, ?)"
+    )
+    database(path, script, [(statement, row) for row in rows]).close()
+    return path
+
+
+def test_the_rows_of_a_database_are_the_lines_of_a_session(home: Path) -> None:
+    """Long records are compressed."""
+    packed = zstd.compress(json.dumps(RECORDS[2]).encode())
+    path = store(home, (ID, 1, json.dumps(HEADER), None), (ID, 2, json.dumps(RECORDS[1]), None), (ID, 3, "", packed))
+
+    assert list(KNOWN.containers()) == [path]
+    assert turns(KNOWN, path) == {f"main/sessions/{ID}.jsonl": TURNS}
+    [data] = contents(KNOWN, path).values()
+    assert (session(KNOWN, data).native_id, session(KNOWN, data).cwd) == (ID, "/home/demo")
+
+
+def test_a_damaged_row_does_not_hide_the_session(home: Path) -> None:
+    """A record that cannot be decompressed becomes a blank line."""
+    rows = [(ID, number, json.dumps(record), None) for number, record in enumerate(RECORDS)]
+    path = store(home, *rows, (ID, 9, "", b"\x28\xb5\x2f\xfdx"))
+
+    assert turns(KNOWN, path) == {f"main/sessions/{ID}.jsonl": TURNS}
+    assert contents(KNOWN, path)[f"main/sessions/{ID}.jsonl"].endswith(b"\n\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        (SCHEMA.replace("event_json", "body"), "lacks event_json"),
+        (f"{SCHEMA} ALTER TABLE transcript_events ADD COLUMN mood TEXT", "unknown columns mood"),
+    ],
+)
+def test_other_columns_are_reported(script: str, problem: str, home: Path) -> None:
+    """Later versions may change the table."""
+    with pytest.raises(PartlyRead, match=problem):
+        list(KNOWN.sessions(store(home, script=script)))
+
+
+def test_files_of_earlier_versions_are_read(home: Path) -> None:
+    """Deleted and reset sessions stay in files. Checkpoints and trajectories are copies."""
+    folder = home / ".openclaw" / "agents" / "main" / "sessions"
+    folder.mkdir(parents=True)
+    names = [
+        f"{ID}.jsonl",
+        f"{ID}.jsonl.reset.2026-03-01T10-00-00.000Z",
+        f"{ID}.jsonl.deleted.2026-03-01T10-00-00.000Z",
+    ]
+    for name in [*names, f"{ID}.checkpoint.1.jsonl", f"{ID}.trajectory.jsonl", f"{ID}.jsonl.lock"]:
+        (folder / name).write_bytes(jsonl(RECORDS))
+
+    assert sorted(path.name for root in KNOWN.roots() for path in KNOWN.transcripts(root)) == sorted(names)
+
+
+def test_the_key_of_a_session_names_a_sub_agent(home: Path) -> None:
+    """The list of sessions has the key of the session that started a sub-agent."""
+    folder = home / ".openclaw" / "agents" / "main" / "sessions"
+    folder.mkdir(parents=True)
+    listed = {
+        "agent:main:main": {"sessionId": "parent"},
+        "agent:main:subagent:1": {"sessionId": ID, "spawnedBy": "agent:main:main"},
+    }
+    (folder / "sessions.json").write_text(json.dumps(listed))
+    found = session(KNOWN, jsonl(RECORDS), folder / f"{ID}.jsonl")
+
+    assert (found.native_id, found.kind, found.parent_id) == (ID, SessionKind.SUBAGENT, "parent")
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        (
+            "Sender (untrusted metadata):\n```json\n{}\n```\n\n[Sun 2026-03-01 10:00 GMT] Fix the login",
+            ["Fix the login"],
+        ),
+        ("[Sun 2026-03-01 10:00 GMT] Fix the login", ["Fix the login"]),
+        ("[1] is wrong", ["[1] is wrong"]),
+        ("[cron:1 backup] Run it", []),
+        ("Read HEARTBEAT.md if it exists", []),
+        ("System: [2026-03-01 10:00:00 GMT] Exec completed", []),
+    ],
+)
+def test_text_of_a_channel_is_not_part_of_a_prompt(text: str, typed: list[str]) -> None:
+    """The program adds the sender and the time, and writes prompts itself."""
+    assert prompts(KNOWN, HEADER, said("user", text)) == typed
+
+
+def test_a_file_is_that_of_openclaw_or_of_pi() -> None:
+    """Both have the same entries. Only OpenClaw writes its own custom entries."""
+    own = [*RECORDS, {"type": "custom", "customType": "model-snapshot", "id": "x", "data": {}}]
+
+    assert (KNOWN.recognises(RECORDS), PI.recognises(RECORDS)) == (False, True)
+    assert (KNOWN.recognises(own), PI.recognises(own)) == (True, False)

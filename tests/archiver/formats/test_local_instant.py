@@ -1,0 +1,37 @@
+"""Times without a time zone, which some agents record, are in the zone of the system."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from palaver.archiver.formats.json_values import local_instant
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Set the time zone of the system."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("value", "at"),
+    [
+        ("2026-03-01T11:00:00.500000", 1_772_359_200_500),
+        ("2026-07-01T12:00:00", 1_782_900_000_000),
+        ("2026-03-01T10:00:00Z", 1_772_359_200_000),
+        ("2026-03-01T12:00:00+02:00", 1_772_359_200_000),
+        (1772359200.5, 1_772_359_200_500),
+        ("0001-01-01T00:00:00", None),
+        ("yesterday", None),
+        (None, None),
+    ],
+)
+def test_a_time_without_a_zone_is_local(value: object, at: int | None) -> None:
+    """Other times keep their zone. A time that is none, or that has no representation, is unknown."""
+    assert local_instant(value) == at
