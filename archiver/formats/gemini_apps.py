@@ -13,6 +13,7 @@ September 2026 name the conversation of each prompt. In earlier exports, the pro
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from .transcript_format import (
 
 _MEMBER = re.compile(r"(?:^|/)[^/]*Gemini[^/]*/[^/]+\.json$")
 """Name of the file in a zip, in a folder whose translated names all contain the product's name."""
-_PRODUCTS = ("Gemini Apps", "Bard")
+_PRODUCTS = ("Gemini", "Bard")
 _PROMPTED = re.compile(r"(?:Prompted|Branched|Answered|Asked:?|Said)\s+", re.IGNORECASE)
 _OTHER = re.compile(r"(?:Created|Added|Used|Gave|Selected|Cleared|Viewed|Visited)\b")
 """Beginnings of activities that are no prompts."""
@@ -53,7 +54,7 @@ class GeminiAppsReader(RecordReader):
         stamp = RecordStamp(line.number, instant(activity.get("time")), own_id)
         title = clean(string(activity.get("title")))
         prompted = _PROMPTED.match(title)
-        answers = [answer for each in mappings(activity.get("safeHtmlItem")) if (answer := _text(each.get("html")))]
+        answers = [answer for item in mappings(activity.get("safeHtmlItem")) if (answer := _text(item.get("html")))]
         if not prompted and (_OTHER.match(title) or not answers):
             return SkipReason.BOOKKEEPING
         names = [*map(string, listing(activity.get("attachedFiles"))), string(activity.get("imageFile"))]
@@ -127,11 +128,8 @@ class GeminiApps(ExportFormat):
             lines = [message_line(session_id, conversation={"id": session_id})]
             for activity in activities:
                 lines += self._messages(session_id, activity)
-            name = file_name(session_id)
-            state = fingerprint(*lines)
-            yield ContainedSession(
-                Path(self.service, name), f"conversations/{name}", state, at, lambda lines=lines: lines
-            )
+            own_path, archived = Path(self.service, file_name(session_id)), f"conversations/{file_name(session_id)}"
+            yield ContainedSession(own_path, archived, fingerprint(*lines), at, partial(iter, lines))
 
     def _messages(self, session_id: str, found: Record) -> Iterator[bytes]:
         key = record_id("", f"{found.get('time')} {found.get('title')}".encode("utf-8", "replace"))
@@ -140,7 +138,7 @@ class GeminiApps(ExportFormat):
 
 def _session_id(activity: Record) -> str:
     urls = (string(link.get("url")) for link in mappings(activity.get("details")))
-    links = {found[1] for found in map(_CONVERSATION.match, urls) if found}
+    links = {match[1] for match in map(_CONVERSATION.match, urls) if match}
     return links.pop() if len(links) == 1 else f"day-{string(activity.get('time'))[:10] or 'unknown'}"
 
 

@@ -99,16 +99,16 @@ class GrokReader(RecordReader):
         ]
         for call in mappings(item.get("tool_calls")):
             function = mapping(call.get("function")) or call
-            given, tool = function.get("arguments"), string(function.get("name"))
-            turns.append(self._calls.call(stamp, string(call.get("id")), tool, given, group=group))
+            arguments, tool = function.get("arguments"), string(function.get("name"))
+            turns.append(self._calls.call(stamp, string(call.get("id")), tool, arguments, group=group))
         return [*turns, *self._facts.note(stamp.line, Fact.MODEL, item.get("model_id"))]
 
     def _search(self, kind: Record, stamp: RecordStamp) -> RecordEvents:
         """Return a call that the service ran. Its result is not recorded."""
         action = mapping(kind.get("action"))
-        given = {name: value for name, value in action.items() if name in {"query", "url", "pattern"}}
-        given = given or first_string(kind, "input", "code")
-        return [self._calls.call(stamp, string(kind.get("id")), string(kind.get("tool_type")), given)]
+        query = {name: value for name, value in action.items() if name in {"query", "url", "pattern"}}
+        arguments = query or first_string(kind, "input", "code")
+        return [self._calls.call(stamp, string(kind.get("id")), string(kind.get("tool_type")), arguments)]
 
 
 def _block_text(block: Record) -> str:
@@ -182,8 +182,8 @@ class _Updates(Struct):
         try:
             with self.path.open("rb") as file:
                 for data in file:
-                    found = decode(data) if b"sessionUpdate" in data else []
-                    for record in found if isinstance(found, list) else []:
+                    decoded = decode(data) if b"sessionUpdate" in data else []
+                    for record in decoded if isinstance(decoded, list) else []:
                         self._add(record)
         except FileNotFoundError:
             pass
@@ -209,8 +209,8 @@ class _Updates(Struct):
 
     def about(self, data: bytes) -> dict[str, object]:
         """Return the time of an item and whether the tool failed, as far as they are known."""
-        found = decode(data)
-        item = found[0] if isinstance(found, list) else Record()
+        decoded = decode(data)
+        item = decoded[0] if isinstance(decoded, list) else Record()
         index, result = item.get("prompt_index"), string(item.get("tool_call_id"))
         calls = [string(call.get("id")) for call in mappings(item.get("tool_calls"))]
         at: Milliseconds | None = None
@@ -222,14 +222,14 @@ class _Updates(Struct):
             at = (times[-1] if result else times[0]) if times else None
         elif item.get("type") == "assistant":
             at = self._replies.get(self._prompt)
-        known: dict[str, object] = {} if at is None else {"at": at}
-        return known | ({"failed": True} if result in self._failed else {})
+        values: dict[str, object] = {} if at is None else {"at": at}
+        return values | ({"failed": True} if result in self._failed else {})
 
 
 def _parent(folder: Path) -> str:
     """Return the ID of the session that started a sub-agent, which has a folder for it, or an empty string."""
-    places = record_reader.matching([(folder.parent, f"*/subagents/{record_reader.safe(folder.name)}/meta.json")])
-    return next((string(json_file(path).get("parent_session_id")) or path.parents[2].name for path in places), "")
+    paths = record_reader.matching([(folder.parent, f"*/subagents/{record_reader.safe(folder.name)}/meta.json")])
+    return next((string(json_file(path).get("parent_session_id")) or path.parents[2].name for path in paths), "")
 
 
 FORMAT: ContainerFormat = Grok()

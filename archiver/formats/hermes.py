@@ -128,9 +128,9 @@ class HermesReader(RecordReader):
         ]
         for call in mappings(_loaded(calls) if isinstance(calls, str) else calls):
             function = mapping(call.get("function")) or call
-            given = function.get("arguments", function.get("input"))
+            arguments = function.get("arguments", function.get("input"))
             call_id, tool = first_string(call, "id", "call_id"), string(function.get("name"))
-            turns.append(self._calls.call(stamp, call_id, tool, given, group=group))
+            turns.append(self._calls.call(stamp, call_id, tool, arguments, group=group))
         return turns
 
     def _result(self, message: Record, stamp: RecordStamp) -> RecordEvents:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from ...core.conversation import Session, SessionKind
-from ...core.errors import PartlyRead
+from ...core.errors import PartlyRead, SourceUnreadable
 from ..lines import DecompressedFile, Record, clean, head_records
 from .container_formats import REPORT_HINT, ContainedFormat
 from .containers import ForeignDatabase, Value, as_bytes, as_text, file_name, fingerprint
@@ -103,29 +103,47 @@ class OpenClaw(ContainedFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name.
 
-        The file `sessions.json` maps the key of each session to its ID. The key of a sub-agent names it as such.
+        The database or the file `sessions.json` has the key of each session. The key of a sub-agent names it as such.
         """
         header = next(filter(is_session_header, head_records(head)), Record())
         session_id = string(header.get("id")) or path.name.partition(".")[0]
-        known = json_file(path.parent / "sessions.json")
-        found = (key for key, entry in known.items() if mapping(entry).get("sessionId") == session_id)
-        key = next(found, "")
+        listed = _windows(path.parent) if path.parent.is_file() else _listed(path.parent / "sessions.json")
+        key, spawner = listed.get(session_id, ("", ""))
         if ":subagent:" not in key:
             return Session(self.agent, session_id, cwd=string(header.get("cwd")))
-        spawner = first_string(mapping(known[key]), "spawnedBy", "parentSessionKey")
-        parent = string(mapping(known.get(spawner)).get("sessionId"))
+        parent = next((session for session, (name, _) in listed.items() if name == spawner), "")
         return Session(self.agent, session_id, SessionKind.SUBAGENT, parent, cwd=string(header.get("cwd")))
 
     def recognises(self, records: Iterable[Record]) -> bool:
         """Return whether a file with these records is a session: an entry of pi, and one that only OpenClaw writes."""
-        found = list(records)
-        return any(map(is_session_header, found)) and any(map(is_openclaw, found))
+        entries = list(records)
+        return any(map(is_session_header, entries)) and any(map(is_openclaw, entries))
 
     def _has_transcript_name(self, name: str) -> bool:
         return _FILE.fullmatch(name) is not None
 
     def _has_transcript_path(self, path: Path) -> bool:
         return path.parent.name == "sessions"
+
+
+def _listed(path: Path) -> dict[str, tuple[str, str]]:
+    """Return the key of each session in a list of sessions, and the key of the session that started it."""
+    entries = ((key, mapping(entry)) for key, entry in json_file(path).items())
+    return {
+        string(entry.get("sessionId")): (key, first_string(entry, "spawnedBy", "parentSessionKey"))
+        for key, entry in entries
+    }
+
+
+def _windows(path: Path) -> dict[str, tuple[str, str]]:
+    """Return the same of a database, the latest session first. The result is empty if the table cannot be read."""
+    names = ("session_id", "session_key", "spawned_by", "parent_session_key")
+    query = f"SELECT {', '.join(map(as_bytes, names))} FROM session_windows ORDER BY created_at DESC"  # noqa: S608 - fixed names
+    try:
+        rows = [tuple(map(as_text, row)) for row in ForeignDatabase(path).rows(query)]
+    except SourceUnreadable:
+        return {}
+    return {session: (key, spawner or parent) for session, key, spawner, parent in rows}
 
 
 def _lines(database: ForeignDatabase, session_id: str, columns: set[str]) -> Iterator[bytes]:

@@ -167,29 +167,29 @@ class OpenHandsReader(RecordReader):
             case "FinishAction":
                 return turns + stamp.reply(Kind.PROSE, string(action.get("message")), group)
             case kind:
-                given: object = _arguments(action)
+                arguments: object = _arguments(action)
                 if kind == "MCPToolAction" or not action:
-                    given = mapping(call).get("arguments")
+                    arguments = mapping(call).get("arguments")
         tool = string(event.get("tool_name")) or string(mapping(call).get("name"))
-        return [*turns, self._calls.call(stamp, string(event.get("tool_call_id")), tool, given, group=group)]
+        return [*turns, self._calls.call(stamp, string(event.get("tool_call_id")), tool, arguments, group=group)]
 
     def _observation(self, event: Record, stamp: RecordStamp) -> RecordEvents:
-        found, tool = mapping(event.get("observation")), string(event.get("tool_name"))
-        if tool in {"think", "finish"} and not found.get("is_error"):
+        observation, tool = mapping(event.get("observation")), string(event.get("tool_name"))
+        if tool in {"think", "finish"} and not observation.get("is_error"):
             return SkipReason.BOOKKEEPING
         fault = first_string(event, "rejection_reason", "error")
-        exited = found.get("exit_code")
-        failed = bool(fault) or found.get("is_error") is True or exited not in (None, 0, -1)
-        text = fault or _text(found.get("content")) or first_string(found, "output", "error", "message")
+        exited = observation.get("exit_code")
+        failed = bool(fault) or observation.get("is_error") is True or exited not in (None, 0, -1)
+        text = fault or _text(observation.get("content")) or first_string(observation, "output", "error", "message")
         result = self._calls.result(stamp, string(event.get("tool_call_id")), text, failed=failed, tool=tool)
         return [result, *self._injected(_text(event.get("extended_content")), stamp)]
 
     def _foreign_call(self, event: Record, stamp: RecordStamp) -> RecordEvents:
         """Return the call of another agent, which OpenHands runs, and its result. Each state is a separate event."""
         call, tool = string(event.get("tool_call_id")), first_string(event, "tool_kind", "title")
-        given = event.get("raw_input")
-        known = call in self._calls.waiting
-        turns = [] if known else [self._calls.call(stamp, call, tool, given or string(event.get("title")))]
+        arguments = event.get("raw_input")
+        begun = call in self._calls.waiting
+        turns = [] if begun else [self._calls.call(stamp, call, tool, arguments or string(event.get("title")))]
         if string(event.get("status")) not in {"completed", "failed"}:
             return turns or SkipReason.REPLACED
         output = event.get("raw_output")
@@ -257,9 +257,11 @@ def _block_text(block: Record) -> str:
     return "[image]" * len(listing(block.get("image_urls"))) or string(block.get("text"))
 
 
-def _arguments(given: Record) -> Record:
+def _arguments(arguments: Record) -> Record:
     return {
-        name: value for name, value in given.items() if name not in _NOT_ARGUMENTS and value not in (None, "", False)
+        name: value
+        for name, value in arguments.items()
+        if name not in _NOT_ARGUMENTS and value not in (None, "", False)
     }
 
 
@@ -325,14 +327,15 @@ class OpenHands(SplitFormat):
         folder = _events_folder(path).parent
         state = json_file(path) if path.name == _STATE else {}
         about = json_file(folder / "meta.json") or json_file(folder / "metadata.json")
+        session_id = _id_of(folder)
         header = {
-            "id": _id_of(folder),
+            "id": session_id,
             "parent": _id_of(folder.parents[1]) if folder.parent.name == _SUBAGENTS else "",
             "title": first_string(about, "title") or string(state.get("title")),
             "model": string(mapping(mapping(state.get("agent")).get("llm")).get("model")) or about.get("llm_model"),
             "working_dir": mapping(state.get("workspace")).get("working_dir"),
         }
-        yield message_line(header["id"], conversation=header)
+        yield message_line(session_id, conversation=header)
         for event in sorted(_events_folder(path).glob("*.json"), key=_number):
             yield message_line(event.stem, message=exact_json(event.read_bytes()))
         used = mapping(state.get("stats"))

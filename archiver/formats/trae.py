@@ -115,11 +115,11 @@ class TraeReader(RecordReader):
         said = string(mapping(step.get("llm_response")).get("content"))
         turns: list[Turn | Note] = [*stamp.reply(Kind.PROSE, said, stamp.record)]
         for call in mappings(step.get("tool_calls")):
-            name, given = string(call.get("name")), call.get("arguments")
+            name, arguments = string(call.get("name")), call.get("arguments")
             if name == "sequentialthinking":
-                turns += stamp.reply(Kind.THINKING, string(mapping(given).get("thought")), stamp.record)
+                turns += stamp.reply(Kind.THINKING, string(mapping(arguments).get("thought")), stamp.record)
                 continue
-            turns.append(self._calls.call(stamp, string(call.get("call_id")), name, given, group=stamp.record))
+            turns.append(self._calls.call(stamp, string(call.get("call_id")), name, arguments, group=stamp.record))
         for result in mappings(step.get("tool_results")):
             call_id = string(result.get("call_id"))
             if call_id in self._calls.waiting:
@@ -181,14 +181,14 @@ class Trae(ContainedFormat):
             "SELECT key, value FROM ItemTable WHERE key IN (?1, ?2) OR key LIKE ?3", (_SESSIONS, _INPUTS, _OLDER)
         )
         values = {as_text(key): _loaded(as_text(value)) for key, value in rows}
-        conversations = [each for key, value in values.items() if key != _INPUTS for each in _conversations(value)]
+        conversations = [item for key, value in values.items() if key != _INPUTS for item in _conversations(value)]
         for conversation in conversations:
             header = {name: value for name, value in conversation.items() if name in {"title", "model"}}
             header |= {"id": first_string(conversation, "sessionId", "id"), "cwd": cwd}
             yield _session(path, header, mappings(conversation.get("messages")))
         if inputs := mappings(values.get(_INPUTS)) if not conversations else []:
             header = {"id": f"prompts-{path.parent.name}", "cwd": cwd}
-            yield _session(path, header, [{"role": "user", "inputText": each.get("inputText")} for each in inputs])
+            yield _session(path, header, [{"role": "user", "inputText": typed.get("inputText")} for typed in inputs])
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, for a trajectory, by the file name and the time."""
@@ -218,8 +218,8 @@ def _session(path: Path, header: Mapping[str, object], messages: Iterable[Record
 def _conversations(value: object) -> list[Record]:
     """Return the conversations in a stored value that have an ID and messages."""
     stored = mapping(value)
-    found = mappings(stored.get("list")) or mappings(stored.get("sessions"))
-    return [each for each in found if first_string(each, "sessionId", "id") and mappings(each.get("messages"))]
+    conversations = mappings(stored.get("list")) or mappings(stored.get("sessions"))
+    return [item for item in conversations if first_string(item, "sessionId", "id") and mappings(item.get("messages"))]
 
 
 def _loaded(text: str) -> object:

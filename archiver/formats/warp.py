@@ -219,21 +219,21 @@ class WarpReader(RecordReader):
         tool = next((name for name in message if name != "tool_call_id"), "")
         if not tool:
             return []  # A call that the service resolves itself.
-        given = mapping(message.get(tool))
-        call, files = string(message.get("tool_call_id")), _changed(given)
+        arguments = mapping(message.get(tool))
+        call, files = string(message.get("tool_call_id")), _changed(arguments)
         if tool == "call_mcp_tool":
-            tool, given = first_string(given, "name") or tool, Record()
+            tool, arguments = first_string(arguments, "name") or tool, Record()
         elif tool == "read_files":
-            given = {"files": [{"path": string(file.get("name"))} for file in mappings(given.get("files"))]}
+            arguments = {"files": [{"path": string(file.get("name"))} for file in mappings(arguments.get("files"))]}
         elif files:
-            tool, given = "edit_file", {"path": files[0], **given} if len(files) == 1 else given
-        return [self._calls.call(stamp, call, tool, given)]
+            tool, arguments = "edit_file", {"path": files[0], **arguments} if len(files) == 1 else arguments
+        return [self._calls.call(stamp, call, tool, arguments)]
 
     def _result(self, message: Record, stamp: RecordStamp) -> list[Turn]:
         kind = next((name for name in message if name != "tool_call_id"), "")
-        found = mapping(message.get(kind))
-        finished = mapping(found.get("finished")) or found
-        failed = "error" in found or "denied" in found or kind == "cancelled" or bool(finished.get("exit_code"))
+        result = mapping(message.get(kind))
+        finished = mapping(result.get("finished")) or result
+        failed = "error" in result or "denied" in result or kind == "cancelled" or bool(finished.get("exit_code"))
         text = "\n".join(_texts(finished)) or ("cancelled" if kind == "cancelled" else "")
         return [self._calls.result(stamp, string(message.get("tool_call_id")), text, failed=failed)]
 
@@ -243,17 +243,17 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value] if value else []
     values = [*mapping(value).values()] or listing(value)
-    return [text for each in values for text in _texts(each)]
+    return [text for inner in values for text in _texts(inner)]
 
 
 def _typed(item: Record) -> str:
     return string(mapping(item.get("Query")).get("text"))
 
 
-def _changed(given: Record) -> list[str]:
+def _changed(arguments: Record) -> list[str]:
     """Return the paths of the files that a call changes."""
     names = ("diffs", "new_files", "deleted_files", "updates")
-    return [string(file.get("file_path")) for name in names for file in mappings(given.get(name))]
+    return [string(file.get("file_path")) for name in names for file in mappings(arguments.get(name))]
 
 
 class Warp(ContainedFormat):
@@ -268,11 +268,10 @@ class Warp(ContainedFormat):
         home = Path.home()
         groups = home / "Library" / "Group Containers"
         state = Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state").expanduser()
-        return [
-            (groups, f"*.dev.warp/Library/Application Support/dev.warp.Warp*/{_DATABASE}"),
-            (home / "Library" / "Application Support", f"dev.warp.Warp*/{_DATABASE}"),
-            (state, f"warp-terminal*/{_DATABASE}"),
-        ]
+        for below in (_DATABASE, f"tui/{_DATABASE}"):
+            yield groups, f"*.dev.warp/Library/Application Support/dev.warp.Warp*/{below}"
+            yield home / "Library" / "Application Support", f"dev.warp.Warp*/{below}"
+            yield state, f"warp-terminal*/{below}"
 
     def is_container(self, path: Path) -> bool:
         """Return whether a file is a database of Warp."""
@@ -308,12 +307,12 @@ class Warp(ContainedFormat):
             query = "SELECT task_id, task FROM agent_tasks WHERE conversation_id = ?1 ORDER BY rowid"
             rows = [] if "agent_tasks" in missing else database.rows(query, (native_id,))
             tasks = {as_text(task): _task(content) for task, content in rows}
-            known = {task: about for task, about in tasks.items() if _parent(about) in tasks}
-            roots = {task: about for task, about in tasks.items() if task not in known}
+            subtasks = {task: about for task, about in tasks.items() if _parent(about) in tasks}
+            roots = {task: about for task, about in tasks.items() if task not in subtasks}
             header: dict[str, object] = {"id": native_id, "parent": _settings(data).get("parent_conversation_id")}
             yield self._session(database, header, roots, at, missing)
-            for task, about in known.items():
-                owner = _parent(about) if _parent(about) in known else native_id
+            for task, about in subtasks.items():
+                owner = _parent(about) if _parent(about) in subtasks else native_id
                 yield self._session(database, {"id": task, "parent": owner}, {task: about}, at, missing)
 
     def _session(
@@ -360,9 +359,9 @@ def _queries(database: ForeignDatabase, conversation: str) -> Iterator[bytes]:
     names = ("input", "start_ts", "working_directory", "model_id")
     selected = ", ".join(map(as_bytes, ("exchange_id", *names)))
     query = f"SELECT {selected} FROM ai_queries WHERE conversation_id = ?1 ORDER BY start_ts, rowid"  # noqa: S608 - fixed names
-    for exchange, given, *values in database.rows(query, (conversation,)):
+    for exchange, typed, *values in database.rows(query, (conversation,)):
         about = dict(zip(names[1:], map(as_text, values), strict=True))
-        yield message_line(as_text(exchange), query={"input": exact_json(given), **about})
+        yield message_line(as_text(exchange), query={"input": exact_json(typed), **about})
 
 
 def _folder(database: ForeignDatabase, conversation: str) -> str:

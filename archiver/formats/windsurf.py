@@ -64,11 +64,11 @@ class WindsurfReader(RecordReader):
 
     def _step(self, kind: str, step: Record, stamp: RecordStamp, *, failed: bool) -> list[Turn]:
         """Return the call and the result of a tool. One step contains both."""
-        given = {name: value for name, value in step.items() if name not in _OUTPUTS}
-        if "path" in given:
-            given["path"] = _local(string(given["path"]))
+        arguments = {name: value for name, value in step.items() if name not in _OUTPUTS}
+        if "path" in arguments:
+            arguments["path"] = _local(string(arguments["path"]))
         tool = first_string(step, "tool_name") or _TOOLS[kind]
-        call = self._calls.call(stamp, stamp.record, tool, given)
+        call = self._calls.call(stamp, stamp.record, tool, arguments)
         return [call, self._calls.result(stamp, stamp.record, first_string(step, *_OUTPUTS), failed=failed)]
 
 
@@ -85,8 +85,8 @@ class Windsurf(FolderFormat):
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
         """Return the session, identified by the file name."""
-        found = re.search(UUID, path.stem)
-        return Session(self.agent, found[0] if found else path.stem)
+        match = re.search(UUID, path.stem)
+        return Session(self.agent, match[0] if match else path.stem)
 
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))

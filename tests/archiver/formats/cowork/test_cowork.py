@@ -6,7 +6,7 @@ from typing import Any
 
 from palaver.archiver.formats.claude_code import FORMAT as CLAUDE_CODE
 from palaver.archiver.formats.cowork import Cowork
-from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 
 from ..reading import jsonl, lines, notes, session
 
@@ -45,7 +45,7 @@ def test_the_transcripts_of_a_task_are_read(home: Path) -> None:
     assert [file for root in KNOWN.roots() for file in KNOWN.transcripts(root)] == [path]
     assert (own.native_id, own.title, own.cwd) == (ID, "Login", "/home/demo/shop")
     assert notes(found, Fact.CWD) == [(1, "/home/demo/shop")]
-    assert [(turn.speaker, turn.kind, turn.text) for turn in found if hasattr(turn, "speaker")] == [
+    assert [(turn.speaker, turn.kind, turn.text) for turn in found if isinstance(turn, Turn)] == [
         (Speaker.HUMAN, Kind.PROMPT, "Fix the login"),
         (Speaker.ASSISTANT, Kind.PROSE, "Done."),
     ]

@@ -66,6 +66,20 @@ def test_the_rows_of_a_database_are_the_lines_of_a_session(home: Path) -> None:
     assert (session(KNOWN, data).native_id, session(KNOWN, data).cwd) == (ID, "/home/demo")
 
 
+def test_the_database_has_the_keys_of_sessions(home: Path) -> None:
+    """The parent of a sub-agent is the latest session with the key of the parent."""
+    script = f"""{SCHEMA} CREATE TABLE session_windows (session_id TEXT, session_key TEXT,
+        created_at INTEGER, parent_session_key TEXT, spawned_by TEXT);
+    INSERT INTO session_windows VALUES ('old', 'agent:main:main', 1, NULL, NULL),
+        ('new', 'agent:main:main', 2, NULL, NULL), ('{ID}', 'agent:main:subagent:1', 3, NULL, 'agent:main:main');"""
+    path = store(home, (ID, 1, json.dumps(HEADER), None), script=script)
+    child = session(KNOWN, jsonl(RECORDS), path / f"{ID}.jsonl")
+    parent = session(KNOWN, jsonl([{**HEADER, "id": "new"}]), path / "new.jsonl")
+
+    assert (child.kind, child.parent_id) == (SessionKind.SUBAGENT, "new")
+    assert (parent.kind, parent.parent_id) == (SessionKind.MAIN, "")
+
+
 def test_a_damaged_row_does_not_hide_the_session(home: Path) -> None:
     """A record that cannot be decompressed becomes a blank line."""
     rows = [(ID, number, json.dumps(record), None) for number, record in enumerate(RECORDS)]
