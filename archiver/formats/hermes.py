@@ -6,8 +6,8 @@ versions wrote files to `~/.hermes/sessions` as well. `docs/formats/hermes.md` n
 - Supported: prompts, skills, replies, reasoning, tool calls with results, compactions, rewinds, titles, working
   folders, branches, token usage, sub-agents, continued sessions.
 - Not supported: encrypted reasoning, the system prompt, costs, messages that other members of a chat wrote.
-- Tested with: the published schema of version 30, and files of versions 0.11 to 0.17 that other readers use as
-  fixtures.
+- Tested with: a published database of July 2026 and files of April and May 2026, the schema of version 30, and fixtures
+  of other readers.
 - Test data: `examples/hermes.jsonl`, and `agents/hermes` of agent-sessions.
 """
 
@@ -33,6 +33,9 @@ _PARTS = "\0json:"
 """Beginning of a message whose content is a list of parts."""
 _SUMMARY = re.compile(r"\s*\[CONTEXT (?:COMPACTION|SUMMARY)")
 _REVIEW = re.compile(r"\s*Review the conversation above and (?:update the skill library|consider saving to memory)")
+_JOB = re.compile(r"\s*\[\w+: You are running as a scheduled cron job\..*?\]\n\n", re.DOTALL)
+"""Text that the program adds to the beginning of the prompt of a scheduled job."""
+_STARTED = re.compile(r"(?:\A|_)(\d{8})_(\d{6})(?:_|\Z)")
 _SKILL = re.compile(r'\[\w+: The user has invoked the "([^"]+)" skill')
 _ASKED = re.compile(r"instruction alongside the skill invocation: (.*?)(?:\n\n\[Runtime note:|\Z)", re.DOTALL)
 _INPUT = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -44,6 +47,8 @@ class HermesReader(RecordReader):
 
     def __init__(self, session: Session, *, shorten: bool) -> None:
         super().__init__(session, shorten=shorten)
+        started = _STARTED.search(session.native_id)
+        self._started = local_instant("T".join(started.groups())) if started else None
         self._read_any = False
         self._rewound: str | None = None
         """Value of the note on the current range of rewound messages, or None outside such a range."""
@@ -58,7 +63,8 @@ class HermesReader(RecordReader):
         message = message_of(record) or record
         # The database numbers messages, so an equal message of another session has another ID.
         own_id = record_id("", line.data)
-        stamp = RecordStamp(line.number, local_instant(message.get("timestamp")), own_id)
+        at = local_instant(message.get("timestamp")) or self._started
+        stamp = RecordStamp(line.number, at, own_id)
         notes = self._rewind(message, line.number)
         events = self._message(message, stamp) or SkipReason.EMPTY
         return [*notes, *events] if notes and not isinstance(events, str) else notes or events
@@ -112,6 +118,8 @@ class HermesReader(RecordReader):
         hidden = message.get("display_kind") == "hidden" or message.get("observed")
         if hidden or _REVIEW.match(text):
             return self._injected(text, stamp)
+        if job := _JOB.match(text):
+            text = text[job.end() :]
         if skill := _SKILL.match(text):
             asked = _ASKED.search(text)
             text = f"/{skill[1]} {asked[1].strip() if asked else ''}".strip()

@@ -7,8 +7,7 @@ OpenClaw is based on pi and has its record types. Up to version 2026.7 it stored
 - Supported: what is supported for pi, without the sender and the time that a chat channel adds to a prompt, compressed
   rows, sub-agents, and transcripts of deleted and reset sessions.
 - Not supported: custom entries, archives of deleted sessions in the database.
-- Tested with: records of 2026.8 and the published schema, and files of 2026.2 to 2026.7 that other readers use as
-  fixtures.
+- Tested with: published files of March to June 2026, records and a schema of 2026.8, and fixtures of other readers.
 - Test data: `examples/openclaw.jsonl`, and `agents/openclaw` of agent-sessions.
 """
 
@@ -33,13 +32,19 @@ _NEEDED = frozenset({"session_id", "seq", "event_json"})
 _KNOWN = frozenset({"created_at", "event_zstd", "event_utf8_bytes", "navigation_json"})
 _FILE = re.compile(r"[^.]+\.jsonl(?:\.(?:deleted|reset)\.[\w.:+-]+)?")
 _CHANNEL = re.compile(
-    r"\A(?:System: \[[^\n]*\n\s*)*"
+    r"\A(?:System: [^\n]*\n\s*)*"
     r"(?:[A-Z][^\n(]* \(untrusted[^)\n]*\):\n```\w*\n.*?\n```\s*)*"
     r"(?:\[[^\]\n]*\d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\]\s*)?",
     re.DOTALL,
 )
 """Events, sender and time that the program adds to the beginning of a message."""
-_PROGRAM = re.compile(r"\[cron:|Read HEARTBEAT\.md if it exists|System: \[[^\n]*\Z")
+_QUEUED = re.compile(r"(?:\A\[Queued messages[^\n]*\]\s*|\n)---\nQueued #\d+\n")
+"""Line before each of several messages that the user sent while the agent was busy."""
+_PROGRAM = re.compile(
+    r"\[cron:|Read HEARTBEAT\.md if it exists|System: \[[^\n]*\Z|\[System: |OpenClaw runtime context"
+    r"|A new session was started via /new or /reset"
+)
+"""Beginnings of messages that the program wrote."""
 
 
 class OpenClawReader(PiReader):
@@ -47,11 +52,14 @@ class OpenClawReader(PiReader):
 
     def _user(self, message: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(entry_text(message.get("content")))
-        if _PROGRAM.match(text) or mapping(message.get("provenance")):
-            return self._injected(text, stamp) or SkipReason.EMPTY
-        added = _CHANNEL.match(text)
-        typed = text[added.end() if added else 0 :]
-        return self._prompt(typed, stamp) if typed.strip() else self._injected(text, stamp) or SkipReason.EMPTY
+        typed = "" if mapping(message.get("provenance")) else _typed(text)
+        return self._prompt(typed, stamp) if typed else self._injected(text, stamp) or SkipReason.EMPTY
+
+
+def _typed(text: str) -> str:
+    """Return what the user typed in a message, without the text that the program added. It may be empty."""
+    parts = (_CHANNEL.sub("", part, count=1).strip() for part in _QUEUED.split(text) if not _PROGRAM.match(part))
+    return "\n\n".join(part for part in parts if part and not _PROGRAM.match(part))
 
 
 class OpenClaw(ContainedFormat):
@@ -84,6 +92,8 @@ class OpenClaw(ContainedFormat):
         """
         database = ForeignDatabase(path)
         columns = database.columns("transcript_events")
+        if not columns:
+            return  # The database of an earlier version, which has settings only.
         if not columns >= _NEEDED:
             missing = ", ".join(sorted(_NEEDED - columns))
             raise PartlyRead(path, f"table transcript_events lacks {missing}", hint=REPORT_HINT)

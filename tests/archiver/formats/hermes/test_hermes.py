@@ -1,13 +1,15 @@
 """Hermes: the database, relations of sessions, rewinds, and the files of early versions."""
 
+import io
 import json
 from pathlib import Path
 
 from palaver.archiver.formats.hermes import Hermes
-from palaver.core.conversation import Fact, Kind, SessionKind, Speaker
+from palaver.archiver.lines import document_lines
+from palaver.core.conversation import Fact, Kind, SessionKind, Speaker, Turn
 
 from ..container_files import contents, database, events, turns
-from ..reading import jsonl, notes, session
+from ..reading import jsonl, notes, prompts, session, skipped
 from ..reading import turns as read_turns
 
 KNOWN = Hermes()
@@ -119,6 +121,32 @@ def test_a_rewind_changes_the_state_of_a_session(home: Path) -> None:
     [after] = [part.fingerprint for part in KNOWN.sessions(path)]
 
     assert before != after
+
+
+def test_a_message_without_a_time_has_that_of_the_session() -> None:
+    """JSON documents have times of the whole session only. The ID of a session is the time of its start."""
+    document = {
+        "session_id": "20260301_100000_ab12cd",
+        "platform": "cli",
+        "session_start": "2026-03-01T10:00:00.500000",
+        "tools": [{"type": "function", "function": {"name": "x"}}],
+        "messages": [{"role": "user", "content": "Fix the login"}],
+    }
+    with io.BytesIO(json.dumps(document, indent=2).encode()) as file:
+        data = document_lines(file).read()
+
+    found = events(KNOWN, data)
+    assert [(event.text, event.at) for event in found if isinstance(event, Turn)] == [
+        ("Fix the login", 1_772_359_200_000)
+    ]
+    assert [reason for _, reason in skipped(found)] == ["context"]
+
+
+def test_the_prompt_of_a_scheduled_job_begins_after_the_text_of_the_program() -> None:
+    """The added text says that the job was scheduled."""
+    added = "[IMPORTANT: You are running as a scheduled cron job. Respond with [SILENT] if there is nothing.]"
+
+    assert prompts(KNOWN, {"role": "user", "content": f"{added}\n\nCheck the mail"}) == ["Check the mail"]
 
 
 def test_files_are_read_unless_the_database_has_their_session(home: Path) -> None:

@@ -102,6 +102,11 @@ def test_other_columns_are_reported(script: str, problem: str, home: Path) -> No
         list(KNOWN.sessions(store(home, script=script)))
 
 
+def test_the_database_of_an_earlier_version_has_no_sessions(home: Path) -> None:
+    """Before version 2026.8.1, the database had settings only, which is no problem."""
+    assert list(KNOWN.sessions(store(home, script="CREATE TABLE meta (key TEXT)"))) == []
+
+
 def test_files_of_earlier_versions_are_read(home: Path) -> None:
     """Deleted and reset sessions stay in files. Checkpoints and trajectories are copies."""
     folder = home / ".openclaw" / "agents" / "main" / "sessions"
@@ -143,6 +148,12 @@ def test_the_key_of_a_session_names_a_sub_agent(home: Path) -> None:
         ("[cron:1 backup] Run it", []),
         ("Read HEARTBEAT.md if it exists", []),
         ("System: [2026-03-01 10:00:00 GMT] Exec completed", []),
+        ("A new session was started via /new or /reset. Greet the user.", []),
+        ("System: [2026-03-01 10:00:00 GMT] Chat | x\n\n[System: The bot has no permission.]", []),
+        (
+            "[Queued messages while agent was busy]\n\n---\nQueued #1\nSystem: [x] y\n\nFix it\n\n---\nQueued #2\nTest it",
+            ["Fix it\n\nTest it"],
+        ),
     ],
 )
 def test_text_of_a_channel_is_not_part_of_a_prompt(text: str, typed: list[str]) -> None:
