@@ -45,7 +45,7 @@ class GrokReader(RecordReader):
         if "conversation" in record:
             return self._header(mapping(record["conversation"]), line.number)
         item = message_of(record) or record
-        stamp = RecordStamp(line.number, instant(record.get("at")), record_id("", line.data))
+        stamp = RecordStamp(line.number, instant(record.get("at") or item.get("timestamp")), record_id("", line.data))
         events = self._item(item, record.get("failed") is True, stamp)
         return events or SkipReason.EMPTY
 

@@ -151,7 +151,7 @@ def test_the_key_of_a_session_names_a_sub_agent(home: Path) -> None:
         ("A new session was started via /new or /reset. Greet the user.", []),
         ("System: [2026-03-01 10:00:00 GMT] Chat | x\n\n[System: The bot has no permission.]", []),
         (
-            "[Queued messages while agent was busy]\n\n---\nQueued #1\nSystem: [x] y\n\nFix it\n\n---\nQueued #2\nTest it",
+            "[Queued messages while agent was busy]\n\n---\nQueued #1\nSystem: x\n\nFix it\n\n---\nQueued #2\nTest it",
             ["Fix it\n\nTest it"],
         ),
     ],
