@@ -83,10 +83,10 @@ class Windsurf(FolderFormat):
     reader_class = WindsurfReader
     home_folder, root_folders = ".windsurf", ("transcripts",)
 
-    def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
-        """Return the session, identified by the file name."""
+    def identify(self, path: Path, head: bytes) -> Session:
+        """Return the session, identified by the ID in the file name or else by the first line."""
         match = re.search(UUID, path.stem)
-        return Session(self.agent, match[0] if match else path.stem)
+        return Session(self.agent, match[0] if match else record_id("", head.partition(b"\n")[0]))
 
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))
