@@ -232,7 +232,10 @@ def outdated_copies(context: HealthContext) -> Findings:
 
 
 def agents(context: HealthContext) -> Findings:
-    """Check that the agents' files are archived. Containers, which have many sessions in one file, are not opened."""
+    """Check that the agents' files are archived, now and when they grow.
+
+    Containers, which have many sessions in one file, are not opened.
+    """
     store = context.store
     files, behind, new, erased = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     sources, unreadable = store.sources.by_path(), {path for path, _ in store.sources.problems()}
@@ -261,11 +264,14 @@ def agents(context: HealthContext) -> Findings:
     if skipped.homes or skipped.links:
         links = many(len(skipped.links), "directory link")
         yield "skipped", f"{many(len(skipped.homes), 'Palaver home')}, {links} to other folders"
+    if files and not context.status.watcher:
+        problem = "not running, so new sessions are archived only when you run `palaver archive`"
+        yield HealthProblem("watcher", problem, "Run `palaver install service`.")
     for agent, count in behind.items():
         be = "is" if count == 1 else "are"
         state_of_files = "not archived yet" if new[agent] == count else "not completely archived"
         problem = f"{count:,} of {many(files[agent], f'{agent} file')} {be} {state_of_files}"
-        yield HealthProblem("agents", problem, f"{ARCHIVE} To archive automatically, run `palaver install service`.")
+        yield HealthProblem("agents", problem, ARCHIVE)
 
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:
@@ -422,7 +428,7 @@ def background(context: HealthContext) -> Findings:
     """Report whether the background archiver is running."""
     watcher = context.status.watcher
     since = f"running since {show_minute(watcher.since)}" if watcher else ""
-    yield "watcher", since or "not running (start it with `palaver install service`)"
+    yield "watcher", since or "not running"
 
 
 CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (

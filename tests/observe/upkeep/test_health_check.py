@@ -327,14 +327,17 @@ def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, m
 
     found = check(home, transcripts)
     assert [(each.part, each.problem.partition(" claude-code files ")[2]) for each in found.problems] == [
-        ("agents", "are not archived yet")
+        ("watcher", ""),
+        ("agents", "are not archived yet"),
     ]
 
     for path in projects.rglob("*.jsonl"):
         os.utime(path)
-    assert check(home, transcripts).healthy
+    [unwatched] = check(home, transcripts).problems
+    assert unwatched.part == "watcher"
+    assert unwatched.remedy == "Run `palaver install service`."
     monkeypatch.setattr(health_check, "_SETTLED", -60.0)
-    assert not check(home, transcripts).healthy
+    assert [each.part for each in check(home, transcripts).problems] == ["watcher", "agents"]
 
 
 def test_copies_that_wait_are_a_problem(home: Home) -> None:
@@ -379,12 +382,12 @@ def test_an_erased_file_is_no_problem(
 
     found = check(home, lambda _: transcripts)
     assert found.facts["agents"] == "1 claude-code file, 1 of them erased from the archive"
-    assert found.healthy
+    assert [each.part for each in found.problems] == ["watcher"]
 
     before = path.read_bytes()
     path.write_bytes(before + b'{"type": "user", "timestamp": "2026-01-01T00:00:00Z"}\n')
     try:
-        assert [each.part for each in check(home, lambda _: transcripts).problems] == ["agents"]
+        assert [each.part for each in check(home, lambda _: transcripts).problems] == ["watcher", "agents"]
     finally:
         path.write_bytes(before)
 
