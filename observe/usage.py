@@ -91,7 +91,8 @@ class TokenUsage:
             [_Spent(reply, number, prices.cost(reply)) for reply in self._store.usage.replies(sources)]
             for sources in ([number], numbers)
         )
-        own = [spending for spending in own if not spending.reply.is_partial]  # The partial ones are of sub-agents.
+        if session.kind is not SessionKind.SUBAGENT:  # Partial replies in other sessions are of sub-agents.
+            own = [spending for spending in own if not spending.reply.is_partial]
         return _row(session.native_id, own), _row(session.native_id, total)
 
     def _rows(self, by: UsageGroup, spent: Sequence[_Spent], sessions: "_Sessions") -> list[UsageRow]:

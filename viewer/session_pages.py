@@ -25,9 +25,19 @@ _LONG: Final = 2_000
 
 
 def session_page(request: Request) -> Response:
-    """Show a page of a session: its end, or the page with a line."""
+    """Show a page of a session: its start, the page with a line or, with `end` or while it runs, its end.
+
+    An item in the address leads to its line.
+    """
     views, number = _session(request)
     numbers = {name: _integer(request, name) for name in ("part", "line", "start", "before")}
+    if item := request.query_params.get("item", ""):
+        place = views.place_of(item, numbers["line"] or 0, request.query_params.get("near", ""))
+        part, line = place or (None, None)
+        query = f"?part={part}&line={line}#L{line}" if place else ""
+        return redirect(f"/sessions/{quote(views.brief(number).id)}{query}")
+    if set(numbers.values()) == {None} and "end" not in request.query_params and views.has_ended(number):
+        numbers |= {"part": 1, "start": 1}
     page = views.pages.page(number, **numbers)
     return _render(
         request, views, number, "session.html.j2", page=page, line=numbers["line"],
@@ -38,12 +48,15 @@ def session_page(request: Request) -> Response:
 
 
 def label(request: Request) -> Response:
-    """Store the title, the tags and the pin that a form gives to a session."""
+    """Store the title, the tags and the pin that a form gives to a session. Palaver's own title is not stored."""
     views, number = _session(request)
     form, store = form_of(request), archive_of(request).store
     tags = [tag_of(name) for name in form.get("tags", "").replace(",", " ").split()]
+    title = " ".join(form.get("title", "").split())
+    renamed = store.session_labels.of([number]).get(number, SessionLabel()).title
+    is_own = not renamed and title == views.header(number).title
     with store.transaction():
-        store.session_labels.rename(number, form.get("title", ""))
+        store.session_labels.rename(number, "" if is_own else title)
         store.session_labels.pin(number, pinned="pinned" in form)
         previous = store.session_labels.of([number])[number].tags
         store.session_labels.tag(number, tags, set(previous).difference(tags))
@@ -89,8 +102,11 @@ def find(request: Request) -> Response:
 def tokens(request: Request) -> Response:
     """Show the token usage of a session and its list price."""
     views, number = _session(request)
-    own, total = archive_of(request).usage.of_session(number)
-    return _render(request, views, number, "session_tokens.html.j2", own=own, total=total)
+    archive = archive_of(request)
+    own, total = archive.usage.of_session(number)
+    totals = archive.store.session_list.totals([number]).get(number)
+    reported = totals.tokens if totals else 0
+    return _render(request, views, number, "session_tokens.html.j2", own=own, total=total, reported=reported)
 
 
 def calls(request: Request) -> Response:

@@ -10,7 +10,8 @@ from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.lines import is_media_label, one_line
 from ...archiver.redaction import Redactor
 from ...archiver.store import Store
-from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn
+from ...core import ids
+from ...core.conversation import Exchange, Fact, Kind, Speaker, Turn, now
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.home import Home
 from ...core.text import without_tag_lines
@@ -39,6 +40,11 @@ _MATCHES: Final = 200
 _FILES: Final = 200
 """Maximum number of files in the list of edits."""
 _SUBAGENT_TEXT: Final = 20_000
+_RUNNING: Final = 3_600_000
+"""Milliseconds after its last entry during which a session counts as running."""
+_WORD: Final = re.compile(r"\w+")
+_LONG_WORD: Final = 4
+"""Minimum characters of a word that identifies a turn."""
 
 
 class SessionViews:
@@ -89,7 +95,7 @@ class SessionViews:
         return SessionHeader(
             id=session_name(store, number),
             session_id=session.native_id,
-            title=names.title(number) or session.native_id,
+            title=names.title(number) or "Untitled session",
             kind=session.kind,
             agent=session.agent,
             project=session.project,
@@ -108,6 +114,11 @@ class SessionViews:
             pull_request=session.links.get(Fact.PULL_REQUEST, ""),
             subagents=len(store.sessions.subagents(session)),
         )
+
+    def has_ended(self, number: int) -> bool:
+        """Return whether the last entry of a session is older than `_RUNNING`."""
+        ended = self._store.sessions.load(number).ended
+        return ended is not None and now() - ended > _RUNNING
 
     def brief(self, number: int) -> SessionHeader:
         """Return the description of a session without its card, title and counts, for a part of a page."""
@@ -128,12 +139,32 @@ class SessionViews:
         )
 
     def subagent(self, detail: CallDetail) -> tuple[str, str]:
-        """Return the prompt and the last answer of the sub-agent that a call started, if its session is archived."""
-        if detail.call.subagent is None:
-            return "", ""
-        number = self.number(detail.call.subagent.session)
-        first, last = self._store.exchanges.first_of_session(number), self._store.exchanges.last_of_session(number)
-        return _beginning(first.prompt if first else ""), _beginning(last.answer if last else "")
+        """Return the prompt and the last answer of the sub-agent that a call started.
+
+        Without an archived session of the sub-agent, or if it ends before the answer, they are those of the call.
+        """
+        prompt, answer = detail.input.text.partition("\n")[2] or detail.input.text, ""
+        if detail.call.subagent is not None:
+            number = self.number(detail.call.subagent.session)
+            first, last = self._store.exchanges.first_of_session(number), self._store.exchanges.last_of_session(number)
+            prompt, answer = (first.prompt if first else "") or prompt, last.answer if last else ""
+        return _beginning(prompt), _beginning(answer or detail.output.text)
+
+    def place_of(self, item: str, line: int, text: str = "") -> tuple[int, int] | None:
+        """Return the part of its session and the line on which an exchange or observation contains a text.
+
+        The turn with most words of the text contains it. If no turn has half of them, it is on `line`. The value is
+        None for an item without a conversation.
+        """
+        key = ids.key(item)
+        stored = self._store.items.load([key] if key is not None else [])
+        exchanges = self._store.exchanges.load([entry.exchange for entry in stored.values()])
+        for entry in exchanges.values():
+            number = next(iter(stored.values())).session
+            sources = [file.source.id for file in self.pages.files(number)]
+            part = sources.index(entry.source) + 1 if entry.source in sources else 1
+            return part, _line_with(entry.exchange, text) or line or entry.exchange.span.start_line
+        return None
 
     def outline(self, number: int) -> list[OutlinePrompt]:
         """Return the prompts of a session in order."""
@@ -203,6 +234,19 @@ class SessionViews:
         for part, file in enumerate(self.pages.files(number), 1):
             for exchange in self._store.exchanges.beginning(file.source.id or 0):
                 yield part, file, exchange
+
+
+def _line_with(exchange: Exchange, text: str) -> int | None:
+    """Return the line of the turn with most words of a text, or None if no turn has half of them."""
+    words = {word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG_WORD}
+    shares = [
+        (sum(word in content for word in words), turn.kind is not Kind.THINKING, -turn.line)
+        for turn in exchange.turns
+        if turn.kind is not Kind.INJECTED
+        for content in (turn.text.casefold(),)
+    ]
+    count, _, line = max(shares, default=(0, False, 0))
+    return -line if words and count * 2 >= len(words) else None
 
 
 def _beginning(text: str) -> str:
