@@ -24,6 +24,7 @@ _MODULES: Final = (
     "session_list_page",
     "session_pages",
     "share_pages",
+    "file_page",
     "search_page",
     "observation_pages",
     "memory_pages",

@@ -9,13 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ..archiver.ingest.transcripts import of_this_user
+from ..archiver.formats.recorded_usage import COUNTED
+from ..archiver.formats.registry import all_formats
+from ..archiver.ingest.transcripts import of_this_user, roots
 from ..archiver.reading.parsing import secrets_in
 from ..archiver.store import Store
 from ..archiver.store.session_list import SessionFilter
 from ..archiver.store.source_table import Source
-from ..core.conversation import now
+from ..core.conversation import Milliseconds, now
 from ..core.home import Home
+from ..core.reports import HealthReport
 from ..observe.llm.ledger import load_stats
 from ..observe.llm.model_settings import why_off
 from ..observe.upkeep.archive_status import state_of
@@ -34,6 +37,16 @@ _FOLDERS: Final = {
     "backups": "Backups of the database",
 }
 """Description of each part of the home on the disk."""
+
+
+class AgentState(NamedTuple):
+    """Agent with its number of sessions, the time of the latest, its folders, and whether tokens are counted."""
+
+    name: str
+    sessions: int
+    latest: Milliseconds | None
+    folders: list[str]
+    is_counted: bool
 
 
 class DiskUse(NamedTuple):
@@ -65,6 +78,7 @@ def state(request: Request) -> Response:
         columns=columns_of(rows),
         secrets=secrets,
         secret_files=secrets.sessions[:_LISTED],
+        agents=sorted(_agents(store), key=lambda agent: -agent.sessions),
         disk=disk,
         disk_total=sum(part.size for part in disk),
         stats=load_stats(archive.store, archive.config),
@@ -75,9 +89,27 @@ def state(request: Request) -> Response:
 
 def checks(request: Request) -> Response:
     """Show the results of `palaver doctor`: as a part of the page if htmx asks for it, else as a page."""
-    context = HealthContext(archive_of(request).home, pages_of(request).version, of_this_user, why_off)
     is_part = "hx-request" in request.headers
-    return render(request, "checks_part.html.j2" if is_part else "checks.html.j2", report=diagnose(context))
+    return render(request, "checks_part.html.j2" if is_part else "checks.html.j2", report=_report(request))
+
+
+def verdict(request: Request) -> Response:
+    """Return the number of problems that the checks found, as a link to them, for the home page."""
+    return render(request, "verdict.html.j2", problems=len(_report(request).problems))
+
+
+def _report(request: Request) -> HealthReport:
+    home = archive_of(request).home
+    return diagnose(HealthContext(home, pages_of(request).version, of_this_user, why_off))
+
+
+def _agents(store: Store) -> Iterator[AgentState]:
+    """Yield the agents that Palaver knows, in the order of their formats."""
+    counts = store.session_list.count_by_agent()
+    for known in all_formats():
+        sessions, latest = counts.get(known.agent, (0, None))
+        folders = [str(root).replace(str(Path.home()), "~", 1) for root in roots(known) if root.exists()]
+        yield AgentState(known.agent, sessions, latest, folders, known.agent in COUNTED)
 
 
 def _without_original(store: Store) -> list[Source]:
@@ -106,4 +138,5 @@ def _disk_use(home: Home) -> Iterator[DiskUse]:
 routes: Final[list[BaseRoute]] = [
     route("/archive", state, slow=True),
     route("/archive/checks", checks, slow=True),
+    route("/archive/verdict", verdict, slow=True),
 ]

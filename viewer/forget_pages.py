@@ -1,21 +1,39 @@
 """Deletion of conversations: the preview, the confirmation, and the undo."""
 
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ..core.deletion import DeletionRequest
+from ..archiver.lines import one_line
+from ..archiver.store import Store
+from ..core import ids
+from ..core.conversation import Milliseconds
+from ..core.deletion import DeletionPreview, DeletionRequest
 from ..core.errors import InvalidInput
+from .gate import BASE
 from .pages import archive_of, form_of, redirect, render, route
+
+_SHOWN: Final = 600
+"""Maximum characters of a prompt or answer in a preview."""
+
+
+class ForgottenExchange(NamedTuple):
+    """Beginning of the prompt and of the answer of an exchange in a preview, its time, and its address."""
+
+    prompt: str
+    answer: str
+    at: Milliseconds | None
+    address: str
 
 
 def preview(request: Request) -> Response:
     """Show what the deletion of a session, or of lines of it, would remove."""
     target = request.query_params.get("target", "")
     deletion = archive_of(request).deletions.preview(_request(target))
-    return render(request, "forget.html.j2", target=target, preview=deletion, changed=False)
+    return _preview(request, target, deletion, changed=False)
 
 
 def delete(request: Request) -> Response:
@@ -24,7 +42,7 @@ def delete(request: Request) -> Response:
     target = form.get("target", "")
     result = archive_of(request).deletions.delete(_request(target), form.get("confirm", ""))
     if result.number is None:
-        return render(request, "forget.html.j2", target=target, preview=result.preview, changed=True)
+        return _preview(request, target, result.preview, changed=True)
     return redirect(f"/deletions?done={result.number}")
 
 
@@ -46,6 +64,27 @@ def undo(request: Request) -> Response:
         raise InvalidInput("No deletion was chosen", hint="Press Restore beside a deletion.")
     archive_of(request).deletions.undo(int(number))
     return redirect(f"/deletions?undone={number}")
+
+
+def _preview(request: Request, target: str, deletion: DeletionPreview, *, changed: bool) -> Response:
+    exchange = _exchange(archive_of(request).store, target)
+    sessions = [f"{BASE}/sessions/{quote(session.session_id)}" for session in deletion.sessions]
+    back = exchange.address if exchange else next(iter(sessions), f"{BASE}/")
+    return render(
+        request, "forget.html.j2", target=target, preview=deletion, changed=changed, exchange=exchange, back=back
+    )
+
+
+def _exchange(store: Store, target: str) -> ForgottenExchange | None:
+    """Return the exchange that a target names itself or by one of its observations, or None for another target."""
+    public = ids.canonical(target)
+    key = ids.key(public) if public else None
+    items = store.items.load([key] if key is not None else [])
+    for stored in store.exchanges.load([item.exchange for item in items.values()]).values():
+        exchange, [session] = stored.exchange, store.session_list.addresses([stored.session]).values()
+        prompt, answer = one_line(exchange.prompt, _SHOWN), one_line(exchange.answer, _SHOWN)
+        return ForgottenExchange(prompt, answer, exchange.started, f"{BASE}/sessions/{quote(session)}?item={public}")
+    return None
 
 
 def _request(target: str) -> DeletionRequest:

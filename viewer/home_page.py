@@ -1,5 +1,6 @@
-"""Home page: open items, recent sessions, activity, projects and the state of the archive."""
+"""Home page: open items, recent sessions, activity, projects and the state of the archive. All open items."""
 
+from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -12,6 +13,8 @@ from starlette.routing import BaseRoute
 from ..archiver.store import ARCHIVER, WATCHER, Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.observation import NEXT
+from ..core.query import Filters
+from ..core.results import OpenItem
 from ..search.present.details import Sessions, items_of
 from .activity import calendar_of
 from .pages import archive_of, form_of, redirect, render, route
@@ -21,9 +24,11 @@ _RECENT: Final = 8
 _PINNED: Final = 20
 _PROJECTS: Final = 12
 _ITEMS: Final = 8
-"""Maximum number of open items and next steps."""
+"""Maximum number of open items and next steps on the home page."""
+_ALL_ITEMS: Final = 300
+"""Maximum number of open items on their own page."""
 _READ: Final = 150
-"""Number of latest sessions whose cards are searched for open items."""
+"""Number of latest sessions whose cards the home page searches for open items."""
 
 
 def home(request: Request) -> Response:
@@ -32,34 +37,46 @@ def home(request: Request) -> Response:
     latest = store.session_list.page(SessionFilter(), _READ)
     if not latest:
         return render(request, "empty.html.j2")
-    items = items_of(Sessions(store).outlines_of(latest).values())[:_ITEMS]
-    pinned = min(len(store.session_labels.pinned()), _PINNED)
-    rows = rows_of(store, store.session_list.page(SessionFilter(), _RECENT + pinned, pinned_first=True))
+    items = items_of(Sessions(store).outlines_of(latest).values())
+    rows = rows_of(store, _pinned_and_recent(store))
     counts = store.session_list.count_by_project()
     projects = [project for project in store.sessions.totals_by_project() if project.name and project.name in counts]
     return render(
         request,
         "home.html.j2",
-        items=[
-            (session if "/" in session else group[0].session_id, group)
-            for session, same in groupby(items, key=attrgetter("session"))
-            for group in (list(same),)
-        ],
+        items=_by_session(items[:_ITEMS]),
+        has_more_items=len(items) > _ITEMS or len(latest) == _READ,
         dismissed=request.query_params.get("dismissed", ""),
         next=NEXT,
         rows=rows,
         columns=columns_of(rows),
         calendar=calendar_of(store),
-        projects=projects[:_PROJECTS],
-        project_count=len(projects),
+        projects=projects,
+        shown=_PROJECTS,
         counts=counts,
         sessions=store.session_list.count(SessionFilter()),
         subagents=store.sessions.count_indexed() - store.session_list.count(SessionFilter()),
         exchanges=store.exchanges.count(),
         observations=sum(store.observations.count_by_type().values()),
-        problems=_problems(store),
         is_running=store.leases.holder(ARCHIVER) is not None,
         is_watched=store.leases.holder(WATCHER) is not None,
+    )
+
+
+def open_items(request: Request) -> Response:
+    """Show all open items and next steps, or those of the project in the address."""
+    archive, project = archive_of(request), request.query_params.get("project", "")
+    items = archive.search.open_items(Filters(projects=(project,) if project else ()), _ALL_ITEMS)
+    return render(
+        request,
+        "open.html.j2",
+        items=_by_session(items),
+        total=len(items),
+        is_cut=len(items) == _ALL_ITEMS,
+        project=project,
+        projects=sorted(filter(None, archive.store.session_list.count_by_project()), key=str.lower),
+        dismissed=request.query_params.get("dismissed", ""),
+        next=NEXT,
     )
 
 
@@ -67,17 +84,33 @@ def dismiss(request: Request) -> Response:
     """Leave an open item out of lists, also where earlier sessions state the same, or undo this."""
     form, store = form_of(request), archive_of(request).store
     item, is_undone = form.get("item", ""), "undo" in form
-    cards = store.summaries.of_sessions(store.session_list.page(SessionFilter(), _READ))
+    numbers = store.session_list.page(SessionFilter(), store.sessions.count())
+    cards = store.summaries.of_sessions(numbers)
     stating = [number for number, card in cards.items() if item in card.observation.facts]
     with store.transaction():
         store.session_labels.dismiss(stating, item, undo=is_undone)
-    return redirect("/" if is_undone else f"/?{urlencode({'dismissed': item})}")
+    query = {"project": form.get("project", ""), "dismissed": "" if is_undone else item}
+    page = "/open" if "all" in form else "/"
+    return redirect(f"{page}?{urlencode({name: value for name, value in query.items() if value})}")
 
 
-def _problems(store: Store) -> int:
-    """Return the number of problems that the database shows. The page of the archive runs all checks."""
-    stages = sum(stage.fails for stage in store.stages.all())
-    return len(store.sources.problems()) + len(store.sources.damaged()) + stages
+def _pinned_and_recent(store: Store) -> list[int]:
+    """Return the pinned sessions, also of sub-agents, the latest first, and then the recent sessions."""
+    labelled = set(store.session_labels.pinned())
+    first = store.session_list.page(SessionFilter(subagents=True), min(len(labelled), _PINNED), pinned_first=True)
+    pinned = [number for number in first if number in labelled]
+    recent = store.session_list.page(SessionFilter(), _RECENT + len(pinned))
+    return [*pinned, *[number for number in recent if number not in labelled][:_RECENT]]
 
 
-routes: Final[list[BaseRoute]] = [route("/", home), route("/dismiss", dismiss, post=True)]
+def _by_session(items: Iterable[OpenItem]) -> list[tuple[str, list[OpenItem]]]:
+    """Return the items of each session together, with the name of the session in addresses."""
+    groups = (list(same) for _, same in groupby(items, key=attrgetter("session")))
+    return [(group[0].session if "/" in group[0].session else group[0].session_id, group) for group in groups]
+
+
+routes: Final[list[BaseRoute]] = [
+    route("/", home),
+    route("/open", open_items, slow=True),
+    route("/dismiss", dismiss, post=True, slow=True),
+]

@@ -21,6 +21,7 @@ FOLDER: Final = Path(__file__).parent
 MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_HEADING: Final = re.compile(r"(?<!\S)#{1,6}(?:\s+|(?=…|\.\.\.))")
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -70,6 +71,11 @@ def when(at: Milliseconds | None) -> Markup:
     else:
         text = f"{day.day} {MONTHS[day.month - 1]}" + ("" if day.year == today.year else f" {day.year}")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(show_instant(at), full, text)
+
+
+def titled(text: str) -> Markup:
+    """Return a title with its emphasis and code as HTML, without the marks of Markdown headings."""
+    return inline(_HEADING.sub("", text))
 
 
 def marked(text: str, words: Sequence[str]) -> Markup:
@@ -129,6 +135,7 @@ FILTERS: Final[Mapping[str, Any]] = {
     "price": price,
     "project_name": project_name,
     "size": size,
+    "titled": titled,
     "type_name": type_name,
     "when": when,
 }

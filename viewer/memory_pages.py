@@ -65,13 +65,17 @@ def memories(request: Request) -> Response:
 
 
 def review(request: Request) -> Response:
-    """Show the proposals that wait for a decision: as a part of a page if htmx asks for it, else as a page."""
-    proposals = archive_of(request).review.proposals()
+    """Show the proposals that wait for a decision or, as a part of a page if htmx asks for it, their number."""
+    archive, query = archive_of(request), request.query_params
+    proposals = archive.review.proposals()
+    approved = query.get("approved", "")
     return render(
         request,
         "review_part.html.j2" if "hx-request" in request.headers else "review.html.j2",
-        proposals=proposals[:_PROPOSALS],
+        proposals=proposals if "all" in query else proposals[:_PROPOSALS],
         total=len(proposals),
+        approved=archive.memories.get(approved) if approved else None,
+        declined="declined" in query,
     )
 
 
@@ -102,10 +106,10 @@ def decide(request: Request) -> Response:
     public = request.path_params["proposal"]
     if form.get("decision") == "approve":
         stored = proposals.approve(public, form.get("content", "").strip())
-        return redirect(f"/memories/{stored.id}")
+        return redirect(f"/memories/review?{urlencode({'approved': stored.id})}")
     if form.get("decision") == "decline":
         proposals.decline(public)
-        return redirect("/memories/review")
+        return redirect("/memories/review?declined=1")
     raise InvalidInput("No decision was made", hint="Press Approve or Decline.")
 
 

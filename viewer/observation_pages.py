@@ -1,15 +1,19 @@
 """Timeline of observations, and the page of one observation, exchange or document beside its evidence."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from ..archiver.lines import one_line
+from ..archiver.store import Store
 from ..core import ids
 from ..core.observation import ObservationType
 from ..core.query import Query
@@ -22,7 +26,18 @@ from .pages import archive_of, redirect, render, route
 from .search_page import evidence_address, listed_hit
 
 _ROWS: Final = 50
+_QUOTE: Final = 600
+"""Maximum characters of a quote. Stored quotes are short; the rest of their line is added."""
 """Observations on one page."""
+
+
+class Proof(NamedTuple):
+    """Lines that prove an observation: their address, and whole sentences from them."""
+
+    first: int
+    last: int
+    address: str
+    quotes: list[str]
 
 
 def observations(request: Request) -> Response:
@@ -69,7 +84,27 @@ def item(request: Request) -> Response:
         has_transcript=has_transcript(detail),
         session=_session_address(detail),
         line_address=partial(evidence_address, detail.short_session_id, detail.session_id),
+        proofs=_proofs(archive_of(request).store, detail),
     )
+
+
+def _proofs(store: Store, detail: Detail) -> list[Proof]:
+    """Return the evidence of an item by lines."""
+    key = ids.key(detail.id)
+    exchanges = [stored.exchange for stored in store.items.load([key] if key is not None else []).values()]
+    proofs = list[Proof]()
+    for (first, last), evidence in groupby(detail.observation.evidence, key=attrgetter("start_line", "end_line")):
+        texts = [text for exchange in exchanges for text in store.exchanges.texts_on(exchange, first, last)]
+        quotes = dict.fromkeys(_whole(proof.quote, texts) for proof in evidence if proof.quote)
+        address = evidence_address(detail.short_session_id, detail.session_id, first, detail.id)
+        proofs.append(Proof(first, last, address, [*quotes]))
+    return proofs
+
+
+def _whole(quote: str, texts: Sequence[str]) -> str:
+    """Return a quote up to the end of its line in the texts, which may be shortened."""
+    text = next((text for text in texts if quote in text), quote)
+    return one_line(text[text.find(quote) :].partition("\n")[0], _QUOTE)
 
 
 def _session_address(detail: Detail) -> str:

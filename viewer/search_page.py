@@ -10,7 +10,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from ..agents.ask.relevance import newest_first
+from ..archiver.store import Store
 from ..core import ids
+from ..core.errors import InvalidInput
 from ..core.observation import ObservationType
 from ..core.query import HitKind, Mode, Query
 from ..core.results import Hit, Results
@@ -19,15 +21,20 @@ from ..templates.render import listed_title
 from .gate import BASE
 from .html_filters import type_name
 from .pages import archive_of, redirect, render, route
+from .session_rows import SessionRow, rows_of
 
 _HITS: Final = 20
 """Hits on one page."""
 _COUNTED: Final = 50
 """Hits that the facets count."""
-_FACETS: Final = {"project": "Project", "type": "Type", "kind": "Kind"}
+_FACETS: Final = {"project": "Project", "type": "Type of observation", "kind": "Kind of entry"}
 """Label of each facet, by the name of its parameter in the address."""
 _ALLOWED: Final = {"type": set(map(str, ObservationType)), "kind": set(map(str, HitKind))}
 """Values that the filters accept. A hit can have others, such as the type of a memory."""
+_LABELLED: Final = 5
+"""Maximum number of sessions that are listed for their title or tags."""
+_NEAR: Final = 200
+"""Maximum characters of a snippet in the address of its line."""
 _VALUES: Final = 6
 """Maximum number of values of one facet."""
 
@@ -55,9 +62,15 @@ def search(request: Request) -> Response:
     """Show the hits of the query in the address."""
     parameters = {name: value for name, value in request.query_params.items() if value.strip()}
     text = parameters.get("q", "").strip()
-    if not text:
-        return render(request, "search.html.j2", text="", also=parameters.get("also", ""), results=None)
-    results = newest_first(archive_of(request).search.find(_query(text, parameters)))
+    problem = None
+    try:
+        query = _query(text, parameters) if text else None
+    except InvalidInput as error:
+        query, problem = None, error
+    if query is None:
+        values = {"text": text, "also": parameters.get("also", ""), "results": None, "problem": problem}
+        return render(request, "search.html.j2", 400 if problem else 200, **values)
+    results = newest_first(archive_of(request).search.find(query))
     listed = results.hits[:_HITS]
     is_cut = len(results.hits) > _HITS
     return render(
@@ -67,7 +80,9 @@ def search(request: Request) -> Response:
         also=parameters.get("also", ""),
         parameters=parameters,
         results=results,
+        problem=None,
         hits=[listed_hit(hit) for hit in listed],
+        labelled=_labelled(archive_of(request).store, text) if "cursor" not in parameters else [],
         facets=_facets(results, parameters),
         explain="explain" in parameters,
         address=partial(_address, parameters),
@@ -98,14 +113,26 @@ def listed_hit(hit: Hit) -> ListedHit:
     if hit.kind == "session":
         address = f"{BASE}/sessions/{quote(hit.id if '/' in hit.id else hit.session_id)}"
         return ListedHit(hit, listed_title(hit), type_name("session"), address, address)
-    evidence = evidence_address(hit.short_session_id, hit.session_id, hit.start_line) if hit.session_id else ""
+    place = hit.short_session_id, hit.session_id, hit.start_line, hit.id
+    evidence = evidence_address(*place, hit.snippet[:_NEAR]) if hit.session_id else ""
     return ListedHit(hit, listed_title(hit), type_name(label(hit)), f"{BASE}/items/{hit.id}", evidence)
 
 
-def evidence_address(short_id: str, session_id: str, line: int) -> str:
-    """Return the address of a line in the page of its session."""
+def evidence_address(short_id: str, session_id: str, line: int, item: str = "", text: str = "") -> str:
+    """Return the address of a line in the page of its session.
+
+    With the ID of an item, it is the line of its exchange that contains the text. Otherwise, the session has one file.
+    """
     path = short_id if "/" in short_id else session_id
-    return f"{BASE}/sessions/{quote(path)}?line={line}#L{line}"
+    named = {"item": item, "line": str(line), "near": text} if item else {"line": str(line)}
+    query = urlencode({name: value for name, value in named.items() if value})
+    return f"{BASE}/sessions/{quote(path)}?{query}#L{line}"
+
+
+def _labelled(store: Store, text: str) -> list[SessionRow]:
+    """Return the sessions to which the user gave a title or tags with all words of the query."""
+    words = [word.removeprefix("tag:").strip('#"') for word in text.split()]
+    return rows_of(store, store.session_labels.matching([word for word in words if word])[:_LABELLED])
 
 
 def _query(text: str, parameters: dict[str, str]) -> Query:

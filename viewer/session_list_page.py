@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from ..archiver.store import Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.reports import grouped
 from ..core.time_expressions import between
@@ -27,7 +28,8 @@ _LABELS: Final = {
     "tag": "Tag",
     "after": "From",
     "before": "Until",
-    "subagents": "With sub-agents",
+    "parent": "Sub-agents of",
+    "subagents": "Also list sub-agents",
 }
 """Label of each filter, by the name of its parameter in the address."""
 
@@ -36,7 +38,7 @@ def sessions(request: Request) -> Response:
     """Show a page of the sessions that match the filters in the address."""
     store = archive_of(request).store
     chosen = {name: value for name in _LABELS if (value := request.query_params.get(name, "").strip())}
-    filters = _filter(chosen)
+    filters = _filter(store, chosen)
     total, page = store.session_list.count(filters), page_number(request)
     page = min(page, max(1, -(-total // _ROWS)))
     first = (page - 1) * _ROWS
@@ -62,11 +64,15 @@ def sessions(request: Request) -> Response:
     )
 
 
-def _filter(chosen: dict[str, str]) -> SessionFilter:
+def _filter(store: Store, chosen: dict[str, str]) -> SessionFilter:
     """Return the filter for parameters of an address. Raises `InvalidInput` for an invalid date."""
     after, before = between(chosen.get("after"), chosen.get("before"))
     names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited", "tag")}
-    return SessionFilter(**names, after=after, before=before, subagents="subagents" in chosen)
+    parent = chosen.get("parent", "")
+    parents = store.sessions.several(store.sessions.beginning_with(parent) if parent else ())
+    parent = next((session.native_id for session in parents.values()), parent)
+    is_with_subagents = "subagents" in chosen or parent != ""
+    return SessionFilter(**names, parent=parent, after=after, before=before, subagents=is_with_subagents)
 
 
 def _address(chosen: dict[str, str], *, without: str = "", page: int = 1) -> str:

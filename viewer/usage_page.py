@@ -1,5 +1,8 @@
 """Usage page: tokens and list price by period, project, agent, model, session or branch."""
 
+from calendar import monthrange
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Final
 from urllib.parse import urlencode
 
@@ -7,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from ..core.conversation import current_day
 from ..core.errors import InvalidDate
 from ..core.time_expressions import between
 from ..core.usage_report import UsageFilter, UsageGroup
@@ -27,6 +31,12 @@ _GROUPS: Final = {
     UsageGroup.BRANCH: "Branch",
 }
 
+_WITHIN: Final = {
+    UsageGroup.MONTH: UsageGroup.DAY,
+    UsageGroup.DAY: UsageGroup.SESSION,
+    UsageGroup.PROJECT: UsageGroup.SESSION,
+}
+"""Group to which a row of another group leads."""
 _COUNTS: Final = {
     "input": "Input",
     "output": "Output",
@@ -60,9 +70,41 @@ def usage(request: Request) -> Response:
             (label, f"{BASE}/usage?{urlencode({'by': group.value, **chosen})}", group is by)
             for group, label in _GROUPS.items()
         ],
+        within=_within(by, chosen) if by in _WITHIN else None,
+        months=_months(by, chosen),
         chosen=chosen,
         projects=sorted(archive.store.session_list.count_by_project()),
     )
+
+
+def _within(by: UsageGroup, chosen: Mapping[str, str]) -> Callable[[str], str]:
+    """Return the function that returns the address of the usage within a row, or an empty text for one without name."""
+
+    def address(name: str) -> str:
+        if by is UsageGroup.PROJECT:
+            own = {"project": name}
+        elif by is UsageGroup.DAY:
+            own = {"after": name, "before": name}
+        else:
+            year, _, month = name.partition("-")
+            last = monthrange(int(year), int(month))[1] if month.isdecimal() else 0
+            own = {"after": f"{name}-01", "before": f"{name}-{last:02}"}
+        values = {**chosen, "by": _WITHIN[by].value, **own}
+        return f"{BASE}/usage?{urlencode(values)}" if name and name != "undated" else ""
+
+    return address
+
+
+def _months(by: UsageGroup, chosen: Mapping[str, str]) -> list[tuple[str, str, bool]]:
+    """Return the label and the address of this month and the last one, and whether it is chosen."""
+    first = current_day().replace(day=1)
+    months = list[tuple[str, str, bool]]()
+    for label, day in (("This month", first), ("Last month", (first - timedelta(days=1)).replace(day=1))):
+        own = {"after": day.isoformat(), "before": day.replace(day=monthrange(day.year, day.month)[1]).isoformat()}
+        is_chosen = all(chosen.get(name) == value for name, value in own.items())
+        values = {"by": by.value, **{name: value for name, value in chosen.items() if not (is_chosen and name in own)}}
+        months.append((label, f"{BASE}/usage?{urlencode(values if is_chosen else {**values, **own})}", is_chosen))
+    return months
 
 
 routes: Final[list[BaseRoute]] = [route("/usage", usage, slow=True)]

@@ -77,6 +77,17 @@ class SessionLabelTable:
             raise InvalidInput(f"No session has the tag {unknown[0]}", hint=hint)
         return {number for numbers in tagged.values() for number in numbers}
 
+    def matching(self, words: Collection[str]) -> list[int]:
+        """Return the store's IDs of the sessions whose title and tags by the user contain all words, ignoring case."""
+        rows = self._db.rows(
+            """SELECT s.id, coalesce(l.title, ''),
+                    (SELECT group_concat(t.tag, ' ') FROM session_tag t WHERE t.session = s.id)
+               FROM session s LEFT JOIN session_label l ON l.session = s.id
+               WHERE l.title <> '' OR s.id IN (SELECT session FROM session_tag)"""
+        )
+        named = ((number, f"{title} {tags or ''}".casefold()) for number, title, tags in rows)
+        return [number for number, text in named if words and all(word.casefold() in text for word in words)]
+
     def pinned(self) -> list[int]:
         """Return the store's IDs of the pinned sessions."""
         return self._db.numbers("SELECT session FROM session_label WHERE pinned <> 0")

@@ -18,6 +18,7 @@ class SessionFilter(Struct, frozen=True):
     Attributes:
         edited: Part of the path of a file that the session edited.
         tag: Tag that the user gave to the session.
+        parent: The agent's ID of the session that started the session.
         after: Start of the time range, inclusive. A session matches if it ended in the range.
         before: End of the time range, exclusive.
         subagents: True to include sessions of sub-agents.
@@ -29,6 +30,7 @@ class SessionFilter(Struct, frozen=True):
     model: str = ""
     edited: str = ""
     tag: str = ""
+    parent: str = ""
     after: Milliseconds | None = None
     before: Milliseconds | None = None
     subagents: bool = False
@@ -97,6 +99,11 @@ class SessionList:
         """Return the agents with sessions, the one with most sessions first."""
         return self._names(f"SELECT agent FROM session s WHERE {_INDEXED} GROUP BY agent ORDER BY count(*) DESC, agent")
 
+    def count_by_agent(self) -> dict[str, tuple[int, Milliseconds]]:
+        """Return the number of sessions of each agent, with sub-agents, and the time of the latest."""
+        rows = self._db.rows(f"SELECT agent, count(*), max({_TIME}) FROM session s WHERE {_INDEXED} GROUP BY agent")
+        return {agent: (sessions, latest) for agent, sessions, latest in rows}
+
     def branches(self) -> list[str]:
         """Return the git branches of sessions, the latest first."""
         return self._names(
@@ -135,6 +142,7 @@ def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
         "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": filters.model or None,
         f"s.id IN ({edits})": filters.edited.lower() or None,
         "s.id IN (SELECT session FROM session_tag WHERE tag = ?)": filters.tag or None,
+        "s.parent_id = ?": filters.parent or None,
         f"{_TIME} >= ?": filters.after,
         f"{_TIME} < ?": filters.before,
     }

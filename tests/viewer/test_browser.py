@@ -27,6 +27,11 @@ SHOWN = [
     "/items/obs-18",
     "/forget?target=obs-18",
     "/memories/review",
+    "/memories/review?declined=1",
+    "/files?path=tide.py",
+    "/sessions/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01",
+    "/sessions/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01/edits",
+    "/sessions/3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204",
 ]
 
 
@@ -81,8 +86,8 @@ def test_keys_move_through_a_list_and_search(browser: Browser, served: Access) -
 
 def test_a_filter_is_applied_when_it_changes(browser: Browser, served: Access) -> None:
     with opened(browser, served, "/view/sessions") as page:
-        page.locator("summary").click()
-        page.get_by_label("With sub-agents").check()
+        page.locator("summary").first.click()
+        page.get_by_label("Also list sub-agents").check()
         page.wait_for_url("**/view/sessions?subagents=1")
 
 

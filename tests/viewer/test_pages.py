@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.store.session_list import SessionFilter
 from palaver.core.conversation import Origin
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.core.observation import ObservationType
+from palaver.core.observation import OPEN, SUMMARY, Observation, ObservationType
 from palaver.core.query import Query
 from palaver.observe.archive import Archive
 from palaver.observe.pipeline import Pipeline
@@ -27,12 +28,15 @@ from .viewing import Viewer, text_of, viewing
 
 PAGES = (
     "/",
+    "/open",
     "/sessions",
     "/sessions?project=nothing",
     "/sessions?subagents=1&page=99",
     "/search",
     "/search?q=tide",
     "/search?q=zzzqqq",
+    "/files",
+    "/files?path=nowhere.py",
     "/observations",
     "/observations?type=decision",
     "/memories",
@@ -71,7 +75,6 @@ def test_every_page_has_one_heading_and_a_title(viewer: Viewer, path: str) -> No
 def test_home_shows_sessions_activity_and_projects(viewer: Viewer) -> None:
     text = text_of(viewer.page("/"))
 
-    assert "No problems recorded" in text
     assert "Recent sessions" in text
     assert "Activity" in text
     assert "Projects" in text
@@ -105,9 +108,12 @@ def test_filters_of_sessions_are_in_the_address(viewer: Viewer, built: Home) -> 
 def test_usage_has_a_row_for_each_group_and_the_total(viewer: Viewer) -> None:
     by_month = text_of(viewer.page("/usage?by=month"))
     assert "List price, not your bill" in by_month
-    assert "Month Input Output List price" in by_month, "Columns without any value are left out."
-    assert "2026-05 36 636" in by_month
-    assert "Total 57 replies, 6 sessions 228 3,694 $0.05" in by_month
+    assert "Month List price Input Output" in by_month, "Columns without any value are left out."
+    assert re.search(r"2026-05 \S+ 36 636", by_month.replace("under ", ""))
+    assert "Total 57 replies, 6 sessions $0.05 228 3,694" in by_month
+    days = re.search(r'href="/view(/usage\?[^"]*by=day[^"]*)"[^>]*>2026-05<', viewer.page("/usage?by=month"))
+    assert days
+    assert "36 636" in text_of(viewer.page(unescape(days[1]))).partition("Total")[2]
 
     [link] = set(
         re.findall(r'href="/view(/sessions/7e05[^"]*)"', viewer.page("/usage?by=session&project=seed-library"))
@@ -120,7 +126,7 @@ def test_a_session_shows_its_tokens_and_their_price(viewer: Viewer) -> None:
     shown = text_of(viewer.page("/sessions/3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204/tokens?fragment=1"))
 
     assert re.fullmatch(
-        r"\d+ tokens out, \d+ in; \d+ tokens out, \d+ in with sub-agents list price under \$0\.01", shown
+        r"\d+ tokens out, \d+ in with sub-agents: \d+ tokens out, \d+ in list price under \$0\.01", shown
     )
 
 
@@ -141,8 +147,11 @@ def test_a_hit_opens_its_session_at_the_evidence(viewer: Viewer, built: Home) ->
         [detail] = archive.search.details(["obs-18"])
 
     html = viewer.page("/items/obs-18")
+    link = f"/view/sessions/{detail.session_id}?item=obs-18&line={detail.start_line}"
+    answer = viewer.client.get(link, follow_redirects=False)
 
-    assert f"/view/sessions/{detail.session_id}?line={detail.start_line}#L{detail.start_line}" in html
+    assert f"{link}#L{detail.start_line}" in unescape(html)
+    assert answer.headers["location"].endswith(f"?part=1&line={detail.start_line}#L{detail.start_line}")
     assert detail.observation.name in text_of(html)
 
 
@@ -198,7 +207,8 @@ def test_an_exchange_is_forgotten_after_a_preview_and_restored(own: Viewer) -> N
     preview = own.page("/forget?target=obs-18")
     token = preview.partition('name="confirm" value="')[2].partition('"')[0]
 
-    assert "Forget this?" in preview
+    assert "Forget this exchange?" in preview
+    assert re.search(r"<b>You:</b> \w+", preview)
     assert "Nothing was forgotten" in own.submit("/forget", {"target": "obs-18", "confirm": "other"})
     assert "Forgotten." in own.submit("/forget", {"target": "obs-18", "confirm": token})
     own.page("/items/obs-18", 404)
@@ -230,6 +240,9 @@ def test_pinned_sessions_are_first_and_tags_filter(own: Viewer) -> None:
     for path in ("/", "/sessions"):
         assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page(path))[0] == listed[-1]
     assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page("/sessions?tag=tides")) == [listed[-1]]
+    for query in ("ebb+flow", "tag:tides", "%23later"):
+        searched = own.page(f"/search?q={query}").partition("Sessions with this title or tag")[2]
+        assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', searched)[0] == listed[-1]
     own.submit(f"{listed[-1].removeprefix('/view')}/label", {"title": "", "tags": "later"})
     assert "No session matches" in own.page("/sessions?tag=tides")
     assert re.findall(r'href="(/view/sessions/[^"]*)" data-row', own.page("/sessions")) == listed
@@ -251,6 +264,66 @@ def test_a_dismissed_fact_is_left_out_of_outlines(own: Viewer, tmp_path: Path) -
     assert facts() == before[:-1]
     own.submit("/dismiss", {"item": before[-1], "undo": "1"})
     assert facts() == before
+
+
+def test_a_pinned_session_of_a_sub_agent_is_on_the_home_page(own: Viewer) -> None:
+    rows = r'href="(/view/sessions/[^"]*)" data-row'
+    [subagent] = set(re.findall(rows, own.page("/sessions?subagents=1"))) - set(re.findall(rows, own.page("/sessions")))
+
+    own.submit(f"{subagent.removeprefix('/view')}/label", {"pinned": "1"})
+
+    assert re.findall(rows, own.page("/"))[0] == subagent
+
+
+def test_the_sub_agents_of_a_session_are_listed(viewer: Viewer) -> None:
+    session = "/sessions/3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204"
+    [link] = re.findall(r'href="/view(/sessions\?parent=[^"]*)"', viewer.page(session))
+
+    assert viewer.page(link).count("data-row") == 1
+
+
+def test_home_and_archive_state_the_same_problems(own: Viewer, tmp_path: Path) -> None:
+    for path in (tmp_path / "own", *(tmp_path / "own").rglob("*")):
+        path.chmod(0o700)
+    assert "No problems found" in own.page("/archive/verdict")
+    (tmp_path / "own" / "palaver.db").chmod(0o644)
+
+    assert "1 problem" in own.page("/archive/verdict")
+    assert "other users can read" in text_of(own.page("/archive/checks"))
+
+
+def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_path: Path) -> None:
+    facts = tuple(f"{OPEN}Write page {number} of the tide manual" for number in range(12))
+    with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
+        [number] = archive.store.session_list.page(SessionFilter(), 1)
+        project, first = archive.store.sessions.load(number).project, archive.store.summaries.conversation(number)[0]
+        card = Observation(ObservationType.GENERAL, f"{SUMMARY}Tide manual", facts=facts, extractor="test")
+        archive.store.summaries.put(number, first, card)
+
+    assert own.page("/").count("Leave this out of the list") == 8
+    page = own.page(f"/open?project={project}")
+    items = [unescape(item) for item in re.findall(r'name="item" value="([^"]*)"', page)]
+    assert items == list(facts)
+    dismissed = own.submit("/dismiss", {"item": items[0], "all": "1"})
+    assert "Dismissed: " in text_of(dismissed)
+    assert dismissed.count("Leave this out of the list") == len(items) - 1
+    assert "Open and next · Palaver" in dismissed
+
+
+def test_a_file_has_a_page_with_its_edits_over_all_sessions(viewer: Viewer, built: Home) -> None:
+    with Archive(built) as archive:
+        edits = archive.store.edits.newest(None)
+    path = edits[0].absolute_path
+    same = [edit for edit in edits if edit.absolute_path == path]
+
+    for asked in (path, Path(path).name):
+        html = viewer.page(f"/files?path={asked}")
+        assert f"Edits of {'/'.join(Path(asked).parts[-2:])}" in text_of(html)
+        assert html.count('class="edited"') >= len(same)
+        for link in re.findall(r'href="/view(/sessions/[^"]*/edit\?[^"]*)"', html):
+            assert 'class="diff"' in viewer.page(unescape(link))
+        for link in re.findall(r'href="/view(/sessions/[^"]*\?item=[^"]*)"', html):
+            viewer.page(link)
 
 
 def test_types_of_observations_have_names_for_people(viewer: Viewer) -> None:

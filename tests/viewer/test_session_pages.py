@@ -99,8 +99,8 @@ def test_the_first_page_is_small(long: Viewer) -> None:
     html = long.page(SESSION)
 
     assert len(Page(html).elements) < 900
-    assert "Prose 0-0" not in html
-    assert "Prose 5-24" in html
+    assert "Prose 0-0" in html
+    assert "Prose 5-24" not in html
 
 
 def test_calls_are_loaded_when_they_are_opened(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_a_patch_of_several_files_is_listed_by_file(tmp_path: Path) -> None:
         opened = [text_of(viewer.page(address)) for address in (one, two)]
 
     listed = text_of(html)
-    assert "a.py 1 edit Apply patch at line 4 of the session +1 −1" in listed
-    assert "b.py 1 edit Apply patch at line 4 of the session +1 Show" in listed
+    assert "a.py 1 edit · over all sessions Apply patch +1 −1" in listed
+    assert "b.py 1 edit · over all sessions Apply patch +1 Show" in listed
     assert ("+y" in opened[0], "+z" in opened[0]) == (True, False)
     assert ("+y" in opened[1], "+z" in opened[1]) == (False, True)
 
@@ -168,6 +168,33 @@ def test_a_link_to_a_line_marks_one_step(long: Viewer) -> None:
 
         assert marked == [f"L{line}"]
         assert len(set(ids)) == len(ids)
+
+
+def test_a_session_opens_at_its_start_or_its_end(long: Viewer) -> None:
+    assert "Prose 0-0" in long.page(SESSION)
+    assert "Prose 5-24" in long.page(f"{SESSION}?end=1")
+
+
+def test_a_hit_opens_the_line_that_its_snippet_shows(tmp_path: Path) -> None:
+    """The fold that contains the line is open."""
+    thought = {"type": "thinking", "thinking": "There are 2 failing tests related to the notice.", "signature": "s"}
+    records = conversation(
+        user("Fix the notice"),
+        assistant(thought, id="msg-1"),
+        assistant(text("I fix them."), id="msg-2"),
+        *bash("make test", "2 passed", "toolu-1"),
+        *bash("ls", "names", "toolu-2"),
+        assistant(text("Done"), id="msg-9"),
+    )
+    with viewing(archived(tmp_path, records)) as viewer:
+        near = "…There are 2 failing tests related to"
+        answer = viewer.enter().client.get(f"/view{SESSION}?item=ex-1&line=1&near={near}", follow_redirects=False)
+        opened = viewer.page(answer.headers["location"].removeprefix("/view").partition("#")[0])
+        run = viewer.page(f"{SESSION}?line=6")
+
+    assert answer.headers["location"].endswith("?part=1&line=2#L2")
+    assert "failing tests" in opened
+    assert re.search(r'<details class="step run found" id="L6"[^>]* open>', run)
 
 
 def test_a_notice_before_the_first_prompt_opens(tmp_path: Path) -> None:

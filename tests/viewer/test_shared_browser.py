@@ -142,7 +142,7 @@ def test_the_viewer_shows_a_preview_and_downloads_the_file(browser: Browser, tmp
         history.write(conversation(*planted()[:-1]))
         history.ingest()
         with serving(history.home) as access, opened(browser, access, f"/view/sessions/{ORIGINAL}") as page:
-            page.get_by_text("Share…").click()
+            page.get_by_text("Share session…").click()
             page.get_by_text("Redacted", exact=True).wait_for()
             assert "github-pat 1" in page.locator("dl.pairs").inner_text()
             page.get_by_label("Content").select_option("output")
