@@ -45,6 +45,7 @@ _WORDS: Final = (
 _PAGES: Final = {
     "bare Starlette page": "/bare",
     "first page": f"/view/sessions/{_SESSION}",
+    "last page": f"/view/sessions/{_SESSION}?end=1",
     "page in the middle": f"/view/sessions/{_SESSION}?line=7500",
     "opened call": f"/view/sessions/{_SESSION}/call?part=1&line={{call}}&position=0&call=0&fragment=1",
     "poll without news": f"/view/sessions/{_SESSION}/after?part=1&line=1&known=999999999&fragment=1",

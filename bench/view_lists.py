@@ -37,7 +37,17 @@ SESSIONS, EXCHANGES, RUNS = 5_000, 10, 15
 _START, _HOUR = 1_770_000_000_000, 3_600_000
 _WORDS = "parser index cache token merge branch login schema retry timeout header queue worker render layout".split()
 _QUERY = "cache of the parser"
-PAGES = ("/", "/sessions", "/sessions?page=60", "/sessions?edited=file7.py", "/observations", "/memories", "/archive")
+PAGES = (
+    "/",
+    "/open",
+    "/files?path=file7.py",
+    "/sessions",
+    "/sessions?page=60",
+    "/sessions?edited=file7.py",
+    "/observations",
+    "/memories",
+    "/archive",
+)
 
 
 class Writer:
