@@ -390,15 +390,19 @@ class SessionTable:
         )
         return {row[-1]: _session(row) for row in rows}
 
-    def count_subagents(self, number: int) -> int:
-        """Return the number of sub-agents that `subagents` returns for a session."""
-        [count] = self._db.numbers(
-            """SELECT COUNT(*) FROM session AS started JOIN session AS parent
+    def count_subagents(self, numbers: Iterable[int]) -> dict[int, int]:
+        """Return the number of sub-agents of each session, as `subagents` returns them.
+
+        Sessions without sub-agents are omitted.
+        """
+        rows = self._db.rows(
+            f"""SELECT parent.id, count(*) FROM session AS parent JOIN session AS started
                    ON started.agent = parent.agent AND started.parent_id = parent.native_id
-               WHERE parent.id = ? AND started.kind = ? AND started.id IN (SELECT session FROM item)""",
-            (number, SessionKind.SUBAGENT),
+               WHERE parent.id {AMONG} AND started.kind = ? AND started.id IN (SELECT session FROM item)
+               GROUP BY parent.id""",
+            (listed(numbers), SessionKind.SUBAGENT),
         )
-        return count
+        return dict(rows)
 
     def has_relatives(self, session: Session, began: Milliseconds | None) -> bool:
         """Return whether the session itself, a fork of it, or a session of its agent that began at `began` is stored.

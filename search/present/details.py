@@ -484,11 +484,11 @@ class Sessions:
             return None
         session, places = self._store.sessions.load(number), self._store.exchanges.locations([keys[0], keys[-1]])
         first, last = places[keys[0]], places[keys[-1]]
-        observation, entries = self._content(number, keys)
+        name = SessionNames(self._store).of_all([number])[number]
+        observation, entries = self._content(name, self._store.summaries.of_session(number), keys)
         subagents, subagents_total = Subagents(self._store).of_session(session)
-        short_id = self._store.sessions.short_ids([number])[number]
         return Detail(
-            id=short_id,
+            id=name.short_id,
             kind="session",
             observation=observation,
             project=session.project,
@@ -502,25 +502,32 @@ class Sessions:
             entries=entries,
             subagents=subagents,
             subagents_total=subagents_total,
-            resume=resume_line(session, short_id, source.path, contained=source.is_contained),
+            resume=resume_line(session, name.short_id, source.path, contained=source.is_contained),
         )
 
-    def tokens(self, number: int) -> int:
-        """Return the estimated cost of the details of a session."""
+    def costs(self, names: Mapping[int, SessionName], cards: Mapping[int, StoredObservation]) -> dict[int, int]:
+        """Return the estimated cost of the details of each session in `names`. `cards` are their summaries."""
+        subagents = self._store.sessions.count_subagents(names)
+        return {
+            number: self._cost(number, name, cards.get(number), subagents.get(number, 0))
+            for number, name in names.items()
+        }
+
+    def _cost(self, number: int, name: SessionName, card: StoredObservation | None, subagents: int) -> int:
         keys = self._store.summaries.conversation(number)
         if not keys:
             return 0
-        observation, entries = self._content(number, keys)
-        listed = sum(tokens.count(entry.title) + _ENTRY_TOKENS for entry in entries)
-        listed += _SUBAGENT_TOKENS * self._store.sessions.count_subagents(number)
+        observation, entries = self._content(name, card, keys)
+        listed = sum(tokens.count(entry.title) + _ENTRY_TOKENS for entry in entries) + _SUBAGENT_TOKENS * subagents
         return min(observation.tokens + listed - (0 if observation.facts else _NO_SUMMARY), DETAIL_TOKENS)
 
-    def _content(self, number: int, keys: Sequence[int]) -> tuple[Observation, tuple[SessionEntry, ...]]:
+    def _content(
+        self, name: SessionName, card: StoredObservation | None, keys: Sequence[int]
+    ) -> tuple[Observation, tuple[SessionEntry, ...]]:
         """Return an observation that describes a session, and its first observations. `keys` are its exchanges."""
         learned = self._store.summaries.summarised(keys)
-        summary = self._store.summaries.of_session(number)
-        observation = summary.observation if summary else self._without_summary(keys[0], learned)
-        title = SessionNames(self._store).of_all([number])[number].title or observation.title.removeprefix(SUMMARY)
+        observation = card.observation if card else self._without_summary(keys[0], learned)
+        title = name.title or observation.title.removeprefix(SUMMARY)
         return replace(observation, title=title), tuple(_entry(stored) for stored in learned[:_ENTRIES])
 
     def _without_summary(self, first: int, learned: Sequence[StoredObservation]) -> Observation:

@@ -7,7 +7,7 @@ equal titles have one hit.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -30,7 +30,7 @@ from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
 from ..rank.engine import Engine
 from ..rank.fusion import Event, RankedEvents
 from ..rank.item_finder import is_related
-from .details import SessionNames, Sessions, chunk_observation, exchange_observation, memory_observation
+from .details import SessionName, SessionNames, Sessions, chunk_observation, exchange_observation, memory_observation
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredExchange, StoredObservation
@@ -169,12 +169,14 @@ class Representative(Struct, frozen=True):
     Attributes:
         observation: Observation that represents the exchange, or None if the exchange represents itself.
         standalone: Memory or document chunk, which is an event without an exchange.
+        session: Session of the exchange, or 0 for a memory or document chunk.
         more: In a search for sessions, the number of other events of the session with a similar score.
     """
 
     event: Event
     observation: StoredObservation | None = None
     standalone: StoredMemory | StoredChunk | None = None
+    session: int = 0
     more: int = 0
 
 
@@ -205,27 +207,43 @@ class Representatives:
         while batch := list(islice(left, at_a_time)):
             yield from self._choose(batch)
 
-    def by_session(self, representatives: Iterable[Representative], filters: Filters) -> list[Representative]:
-        """Return one representative per session, in the order of `representatives`.
+    def by_session(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[Representative]:
+        """Yield one representative per session, in the order of the first event of each session that satisfies filters.
 
-        It is the first representative of the session in `representatives`. If the session has a summary that satisfies
-        the filters, the representative shows this summary. Memories and documents are left out, because they have no
-        session.
+        If the session has a summary that satisfies the filters, the representative shows this summary, and otherwise
+        its first event. Memories and documents are left out, because they have no session.
         """
-        every = [choice for choice in representatives if choice.standalone is None]
-        items = self._store.items.load([choice.event.key for choice in every])
-        groups: dict[int, list[Representative]] = {}
-        for choice in every:
-            if choice.event.key in items:
-                groups.setdefault(items[choice.event.key].session, []).append(choice)
-        summaries = self._store.summaries.of_sessions(groups)
-        keys = [summary.key for summary in summaries.values()]
-        allowed = self._engine.snapshot.allowed(filters, keys) if filters else set(keys)
-        cards = {session: summary for session, summary in summaries.items() if summary.key in allowed}
-        return [
-            replace(first, observation=cards.get(session, first.observation), more=_count_similar(first, similar))
-            for session, (first, *similar) in groups.items()
+        candidates = [
+            candidate
+            for candidate in self._satisfying(events, filters, at_a_time)
+            if candidate.observations or candidate.exchange_passes
         ]
+        items = self._store.items.load([candidate.event.key for candidate in candidates])
+        groups: dict[int, list[_Candidate]] = {}
+        for candidate in candidates:
+            item = items.get(candidate.event.key)
+            if item is not None and item.kind == "exchange":
+                groups.setdefault(item.session, []).append(candidate)
+        cards = self._cards(groups, filters)
+        left = iter(groups.items())
+        while batch := list(islice(left, at_a_time)):
+            shown = {
+                choice.session: choice
+                for choice in self._choose([group[0] for number, group in batch if number not in cards])
+            }
+            for number, (first, *similar) in batch:
+                if number in cards:
+                    shown[number] = Representative(first.event, cards[number], session=number)
+                if number in shown:  # Otherwise, another process has just removed the event.
+                    yield replace(shown[number], more=_count_similar(first, similar))
+
+    def _cards(self, sessions: Collection[int], filters: Filters) -> dict[int, StoredObservation]:
+        """Return the summaries of these sessions that satisfy the filters, by session."""
+        summaries = self._store.summaries.of_sessions(sessions)
+        if not filters:
+            return summaries
+        allowed = self._engine.snapshot.allowed(filters, [summary.key for summary in summaries.values()])
+        return {session: summary for session, summary in summaries.items() if summary.key in allowed}
 
     def _satisfying(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Candidate]:
         """Yield the events with an item that satisfies the filters. Events are read in growing batches."""
@@ -254,10 +272,8 @@ class Representatives:
         learned = self._store.observations.load([key for candidate in candidates for key in candidate.observations])
         memories: dict[int, StoredMemory] = {}
         chunks: dict[int, StoredChunk] = {}
-        kinds = self._store.items.kinds(
-            [candidate.event.key for candidate in candidates if candidate.can_be_standalone]
-        )
-        if others := [key for key, kind in kinds.items() if kind != "exchange"]:
+        items = self._store.items.load([candidate.event.key for candidate in candidates if not candidate.observations])
+        if others := [key for key, item in items.items() if item.kind != "exchange"]:
             memories, chunks = self._store.memories.load(others), self._store.documents.load(others)
         replaced = self._store.replacements.of_observations(list(learned))
         at = now()
@@ -268,11 +284,14 @@ class Representatives:
                     yield Representative(event, standalone=item)
                 continue
             observations = [learned[key] for key in keys if key in learned]
-            if observations or exchange_passes:
-                yield Representative(event, _best(event, observations, replaced, exchange_passes=exchange_passes))
+            if observations:
+                best = _best(event, observations, replaced, exchange_passes=exchange_passes)
+                yield Representative(event, best, session=observations[0].session)
+            elif exchange_passes and event.key in items:  # Otherwise, another process has just removed the exchange.
+                yield Representative(event, session=items[event.key].session)
 
 
-def _count_similar(first: Representative, candidates: Sequence[Representative]) -> int:
+def _count_similar(first: _Candidate, candidates: Sequence[_Candidate]) -> int:
     return sum(candidate.event.score >= _SIMILAR_SCORE * first.event.score for candidate in candidates)
 
 
@@ -330,18 +349,16 @@ class DistinctHits:
         self._repeating: dict[int, dict[int, None]] = {}
         """Sessions of the hits that repeat the title of a hit, in order, by the event of that hit."""
         self._chunks = set[tuple[Path, int, str]]()
-        self._session_of: dict[int, int | None] = {}
-        """Session of each exchange without observations."""
 
     def of(self, representatives: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the hits to show, in the same order. Memories and documents have no session and are always shown."""
         for choice in representatives:
             if isinstance(choice.standalone, StoredChunk) and self._is_copy(choice.standalone):
                 continue
-            session = self._session(choice)
-            if session is None or not self._per_session:
+            session = choice.session
+            if not session or not self._per_session:
                 yield choice
-            elif not self._repeats(choice, session) and self._counts.get(session, 0) < self._per_session:
+            elif not self._repeats(choice) and self._counts.get(session, 0) < self._per_session:
                 self._counts[session] = self._counts.get(session, 0) + 1
                 yield choice
 
@@ -352,14 +369,13 @@ class DistinctHits:
         title. The words of a title can match another hit better, for example if the title names the project.
         """
         first, plain = list(islice(representatives, _COMPARED)), title.strip()
-        numbers = [self._session(choice) for choice in first]
-        sessions = self._store.sessions.titled(filter(None, numbers), plain)
+        sessions = self._store.sessions.titled({choice.session for choice in first}, plain)
 
         def place(at: int) -> int:
             learned = first[at].observation
             if learned is not None and learned.observation.title.casefold() == plain.casefold():
                 return 0
-            return 1 if numbers[at] in sessions else 2
+            return 1 if first[at].session in sessions else 2
 
         yield from (first[at] for at in sorted(range(len(first)), key=place))
         yield from representatives
@@ -376,26 +392,14 @@ class DistinctHits:
         self._chunks.add(position)
         return is_known
 
-    def _session(self, choice: Representative) -> int | None:
-        if choice.standalone is not None:
-            return None
-        if choice.observation is not None:
-            return choice.observation.session
-        key = choice.event.key
-        if key not in self._session_of:
-            item = self._store.items.load([key]).get(key)
-            self._session_of[key] = item.session if item else None
-        return self._session_of[key]
-
-    def _repeats(self, choice: Representative, session: int) -> bool:
+    def _repeats(self, choice: Representative) -> bool:
         if choice.observation is None:
             return False
         first = self._first_by_title.setdefault(choice.observation.observation.title.casefold(), choice)
         if first is choice:
             return False
-        assert first.observation is not None
-        if session != first.observation.session:
-            self._repeating.setdefault(first.event.key, {})[session] = None
+        if choice.session != first.session:
+            self._repeating.setdefault(first.event.key, {})[choice.session] = None
         return True
 
 
@@ -453,7 +457,7 @@ class Hits:
         representatives = list(self._representatives.of(events, Filters(), len(events)))
         learned = self._store.observations.of_exchange(item.exchange)
         own = [
-            Representative(Event.unranked(item.exchange), each)
+            Representative(Event.unranked(item.exchange), each, session=item.session)
             for each in (*([None] if key == item.exchange else ()), *learned)
             if each is None or each.key == key or not each.summary
         ]
@@ -491,7 +495,7 @@ class Hits:
             *self._representatives.of(
                 (Event.unranked(key) for key in keys if not learned[key]), Filters(), len(keys) + 1
             ),
-            *(Representative(Event.unranked(key), each) for key in keys for each in learned[key]),
+            *(Representative(Event.unranked(key), each, session=number) for key in keys for each in learned[key]),
         ]
         order = {key: position for position, key in enumerate(keys)}
         representatives.sort(key=lambda choice: order[choice.event.key])
@@ -544,7 +548,9 @@ class Hits:
 
     def _successors_first(self, events: Sequence[Event]) -> list[Event]:
         """Return the events, with each superseded memory directly after the memory that superseded it."""
-        later, by_key = self._store.memory_edges.successors(), {event.key: event for event in events}
+        if not (later := self._store.memory_edges.successors()):
+            return [*events]
+        by_key = {event.key: event for event in events}
         ordered: dict[int, Event] = {}
         for event in events:
             chain = [event]
@@ -611,13 +617,12 @@ class Hits:
         needs_earlier_pages = by_session or limited
         if query.cursor and not needs_earlier_pages:
             _skip_to_cursor(query, (event.key for event in left))
-        representatives = self._representatives.of(left, query.filters, query.limit + 1)
+        select = self._representatives.by_session if by_session else self._representatives.of
+        representatives = select(left, query.filters, query.limit + 1)
         if limited:
             representatives = distinct.of(representatives)
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (choice for choice in representatives if choice.standalone is None)
-        if by_session:
-            representatives = iter(self._representatives.by_session(representatives, query.filters))
         if needs_earlier_pages and len(query.concepts) == 1:
             representatives = distinct.titled_first(representatives, query.concepts[0])
         if query.cursor and needs_earlier_pages:
@@ -636,6 +641,8 @@ class Hits:
         repeated_in = self._store.repetitions.of_exchanges([choice.event.key for choice in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         names = self._names.of_all(location.session for location in locations.values())
+        cards = self._store.summaries.of_sessions(names) if query.by is Grouping.SESSION else {}
+        costs = self._sessions.costs(names, cards) if query.by is Grouping.SESSION else {}
         hits: list[Hit] = []
         for choice in representatives:
             event = choice.event
@@ -649,7 +656,7 @@ class Hits:
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
-                    hit = self._session_hit(hit, location.session)
+                    hit = _session_hit(hit, name, cards.get(location.session), costs[location.session])
             else:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
@@ -686,14 +693,6 @@ class Hits:
             tokens=min(learned.tokens, DETAIL_TOKENS) if learned else observation.tokens,
             facts=observation.facts,
             snippet=one_line(observation.narrative, LENGTH),
-        )
-
-    def _session_hit(self, hit: Hit, number: int) -> Hit:
-        """Return a hit for the whole session of this hit: with the ID, title, facts and token cost of the session."""
-        title, card = hit.session_title or hit.title, self._store.summaries.of_session(number)
-        facts, cost = card.observation.facts if card else (), self._sessions.tokens(number)
-        return replace(
-            hit, id=hit.short_session_id, kind="session", type="session", title=title, facts=facts, tokens=cost
         )
 
     def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
@@ -751,6 +750,14 @@ def _public_id(choice: Representative) -> str:
         ids.show("observation", choice.observation.key)
         if choice.observation
         else ids.show("exchange", choice.event.key)
+    )
+
+
+def _session_hit(hit: Hit, name: SessionName, card: StoredObservation | None, cost: int) -> Hit:
+    """Return a hit for the whole session of this hit: with the ID, title, facts and token cost of the session."""
+    facts = card.observation.facts if card else ()
+    return replace(
+        hit, id=name.short_id, kind="session", type="session", title=name.title or hit.title, facts=facts, tokens=cost
     )
 
 
