@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -132,6 +133,8 @@ _COMPARED: Final = 10
 _OWN_WORDS: Final = 5
 """Maximum number of content words that a clause does not share with a clause of opposite polarity."""
 _CAUSE: Final = re.compile(r"\b(?:because(?: of)?|caused by|due to|(?:root )?cause(?::| is| was))", re.IGNORECASE)
+_TEXTS: Final = 1_024
+"""Maximum number of texts whose statements are cached."""
 _WORK: Final = {ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR}
 _STATED: Final = {HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY}
 
@@ -216,7 +219,13 @@ def _statements(hit: Hit) -> Iterator[str]:
     if hit.kind != HitKind.EXCHANGE and hit.type not in _WORK:
         yield hit.title
     for text in (*hit.facts, hit.snippet):
-        yield from (each for each in sentences_of(text) if is_statement(each) and not FILE_NAME.match(each))
+        yield from _statements_in(text)
+
+
+@lru_cache(_TEXTS)
+def _statements_in(text: str) -> tuple[str, ...]:
+    """Return the statements of a fact or a snippet. The same ones occur in the hits of many searches."""
+    return tuple(each for each in sentences_of(text) if is_statement(each) and not FILE_NAME.match(each))
 
 
 def _reversed_by(entries: Sequence[Statements], relevance: Relevance) -> dict[str, str]:

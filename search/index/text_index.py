@@ -164,6 +164,8 @@ _SINGLY = 2_000
 """Maximum number of filter values to search with one query each. For more values, a single query is faster."""
 _ENTRIES = 50
 """Number of entries to read per item in order to find the best entry of each item."""
+_RARE = 300
+"""Maximum number of entries with a word for which all these entries are read, instead of those of some items."""
 _SPARSE, _CHAINED = 300, 64
 """Limits for reading the entries that satisfy the filters, instead of the entries that contain a query term.
 
@@ -302,21 +304,23 @@ class TextIndex:
         indexed_pairs = {pair: share for pair, share in pairs.items() if all(map(self.entries_with, pair))}
         if not indexed_pairs or not items:
             return {}
-        of_items = self._any_of("key", items)
-        queries = [
-            tantivy.Query.boolean_query(
-                [
-                    # Each pair repeats this filter. Thus only entries of these items are read, even for common words.
-                    (tantivy.Occur.Must, of_items),
-                    (tantivy.Occur.Must, tantivy.Query.const_score_query(self._phrase_query(pair), share)),
-                ]
-            )
-            for pair, share in indexed_pairs.items()
-        ]
+        of_items, among = self._any_of("key", items), set(items)
+        queries: list[tantivy.Query] = []
+        limit = _ENTRIES * len(items)
+        for pair, share in indexed_pairs.items():
+            query = tantivy.Query.const_score_query(self._phrase_query(pair), share)
+            entries = min(map(self.entries_with, pair))
+            if entries > _RARE:
+                # Only entries of these items are read. For a rare word, this filter would take longer than the search.
+                query = tantivy.Query.boolean_query([(tantivy.Occur.Must, of_items), (tantivy.Occur.Must, query)])
+            else:
+                limit += entries
+            queries.append(query)
         best: dict[int, float] = {}
-        hits = self._hits(_any(queries), _ENTRIES * len(items))
+        hits = self._hits(_any(queries), limit)
         for key, (score, _) in zip(self._keys(hits), hits, strict=True):
-            best.setdefault(key, min(score, 1.0))
+            if key in among:
+                best.setdefault(key, min(score, 1.0))
         return best
 
     def spelled_like(self, term: str, limit: int) -> list[int]:

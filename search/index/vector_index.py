@@ -241,8 +241,8 @@ _SPARE = 1.5
 """Number of candidates to request for a filtered search, as a multiple of the number that is needed on average."""
 _LIKELY = 1.1
 """Size of the first batch of candidates to filter, as a multiple of the same number. This batch usually suffices."""
-_TEXTS = 16
-"""Maximum number of texts per item that late interaction compares."""
+_TEXTS = 5
+"""Maximum number of texts per event that late interaction compares."""
 
 ItemFilter: TypeAlias = Callable[[Integers], Flags]
 """Function that returns a flag per item: True if the item passes the filter."""
@@ -402,7 +402,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return self._of(places[order[first]], cosines[order[first]])
 
     def late_interaction(self, query: TokenVectors, vector: Array, rows: Integers) -> Floats:
-        """See `VectorIndex.late_interaction`. Only the `_TEXTS` nearest texts of each item are compared."""
+        """See `VectorIndex.late_interaction`. Only the `_TEXTS` nearest texts of each event are compared."""
         items, _ = distinct(rows[_ITEM])
         candidates = self._places_of(distinct(rows[_EVENT])[0])
         if not len(candidates):
@@ -415,9 +415,9 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return scores
 
     def _nearest_texts(self, places: Integers, vector: Array) -> Integers:
-        """Return up to `_TEXTS` of these rows per item, the nearest to a unit vector, in ascending order."""
-        order = np.lexsort((-self._cosines(places, vector), self.rows[_ITEM, places]))
-        _, first = distinct(self.rows[_ITEM, places[order]])
+        """Return up to `_TEXTS` of these rows per event, the nearest to a unit vector, in ascending order."""
+        order = np.lexsort((-self._cosines(places, vector), self.rows[_EVENT, places]))
+        _, first = distinct(self.rows[_EVENT, places[order]])
         ranks = row_ranges(np.zeros_like(first), np.diff(first, append=len(order)))
         return np.sort(places[order[ranks < _TEXTS]])
 

@@ -264,7 +264,7 @@ _DEEP = 1_600
 
 A single conversation can contain more matching entries than `DEPTH`.
 """
-_COMPLETED = 50
+_COMPLETED = 25
 """Maximum number of events for which text scores are computed although only vector search found the events."""
 _THRESHOLD, _SHORT_QUERY = 0.088, 0.25
 """Relevance threshold of `Event.plain`, and factor by which the shortness of a query raises this threshold.
