@@ -185,10 +185,19 @@ class Observation(Struct, frozen=True, dict=True):
         return min(count("\n".join(texts)) + _FRAME, DETAIL_TOKENS)
 
 
+_WORD_CHARACTER: Final = re.compile(r"\w")
+
+
 def _contains(text: str, words: str) -> bool:
     """Return whether a normalized text contains the given words, ignoring markup and trailing punctuation."""
-    wanted = _normalized(words).rstrip(_ENDS)
-    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", text) is not None
+    # Compiling a pattern for each text would take longer than the search.
+    wanted, start = _normalized(words).rstrip(_ENDS), -1
+    while wanted and (start := text.find(wanted, start + 1)) >= 0:
+        if not _WORD_CHARACTER.match(text, start + len(wanted)) and not (
+            start and _WORD_CHARACTER.match(text, start - 1)
+        ):
+            return True
+    return False
 
 
 def _normalized(text: str) -> str:

@@ -103,6 +103,10 @@ def repeats(text: str, known: Iterable[str], share: float = 0.7) -> bool:
     return any(len(own & frozenset(terms(each))) >= share * len(own) for each in known)
 
 
+_PAIRS: Final = 256
+"""Maximum number of pairs of statements whose comparison is cached. The same hits occur in many searches."""
+
+
 class StatementPair(NamedTuple):
     """Verdict of `RuleJudge` on a newer statement, and the clauses of both statements."""
 
@@ -112,6 +116,7 @@ class StatementPair(NamedTuple):
     newer: "Sequence[ParsedStatement]"
 
 
+@lru_cache(_PAIRS)
 def compare(older: str, newer: str) -> StatementPair:
     """Compare two statements."""
     # Few answers compare statements, and loading the rules takes 40 ms.

@@ -30,10 +30,10 @@ from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
 from ..rank.engine import Engine
 from ..rank.fusion import Event, RankedEvents
 from ..rank.item_finder import is_related
-from .details import SessionName, SessionNames, Sessions, chunk_observation, exchange_observation, memory_observation
+from .details import Exchanges, SessionName, SessionNames, Sessions, chunk_observation, memory_observation
 
 if TYPE_CHECKING:
-    from ...archiver.store import Store, StoredExchange, StoredObservation
+    from ...archiver.store import Store, StoredObservation
     from ...archiver.store.exchange_table import ExchangeLocation, StoredItem
     from ...core.conversation import Milliseconds
     from ...core.memory import StoredMemory
@@ -235,7 +235,8 @@ class Representatives:
                 if number in cards:
                     shown[number] = Representative(first.event, cards[number], session=number)
                 if number in shown:  # Otherwise, another process has just removed the event.
-                    yield replace(shown[number], more=_count_similar(first, similar))
+                    least = _SIMILAR_SCORE * first.event.score
+                    yield replace(shown[number], more=sum(candidate.event.score >= least for candidate in similar))
 
     def _cards(self, sessions: Collection[int], filters: Filters) -> dict[int, StoredObservation]:
         """Return the summaries of these sessions that satisfy the filters, by session."""
@@ -289,10 +290,6 @@ class Representatives:
                 yield Representative(event, best, session=observations[0].session)
             elif exchange_passes and event.key in items:  # Otherwise, another process has just removed the exchange.
                 yield Representative(event, session=items[event.key].session)
-
-
-def _count_similar(first: _Candidate, candidates: Sequence[_Candidate]) -> int:
-    return sum(candidate.event.score >= _SIMILAR_SCORE * first.event.score for candidate in candidates)
 
 
 def _best(
@@ -412,7 +409,7 @@ class Hits:
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine, self._representatives = store, engine, Representatives(store, engine)
-        self._names, self._sessions = SessionNames(store), Sessions(store)
+        self._names, self._sessions, self._exchanges = SessionNames(store), Sessions(store), Exchanges(store)
 
     def search(self, query: Query, *, snippets: bool = True) -> Results:
         """Return a page of hits, best first.
@@ -637,7 +634,7 @@ class Hits:
         bare = [
             choice.event.key for choice in representatives if choice.observation is None and choice.standalone is None
         ]
-        exchanges = self._store.exchanges.load(bare)
+        exchanges = self._exchanges.load(bare, self._engine.snapshot.seq)
         repeated_in = self._store.repetitions.of_exchanges([choice.event.key for choice in representatives])
         terms = SearchTerms.of(analyzed, self._engine.snapshot) if snippets else None
         names = self._names.of_all(location.session for location in locations.values())
@@ -665,7 +662,7 @@ class Hits:
             hits.append(hit if terms is None else self._with_snippet(hit, event, terms))
         return tuple(hits)
 
-    def _hit(self, choice: Representative, location: ExchangeLocation, exchange: StoredExchange | None) -> Hit:
+    def _hit(self, choice: Representative, location: ExchangeLocation, exchange: Observation | None) -> Hit:
         """Return a hit for an observation, or for an exchange if the representative has no observation."""
         event, learned, match = choice.event, choice.observation, choice.event.best_match
         if learned is not None:
@@ -673,7 +670,7 @@ class Hits:
             start, end = observation.lines or (location.start_line, location.end_line)
         else:
             assert exchange is not None
-            observation = exchange_observation(exchange.exchange)
+            observation = exchange
             start, end = location.start_line, location.end_line
             if match is not None and match.key == event.key:
                 start, end = match.start_line, match.end_line
