@@ -6,6 +6,7 @@ A baseline does the least work that is needed for the same task.
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median, quantiles
@@ -40,6 +41,7 @@ for name in sys.argv[1:]:
             pass
 """
 _PYTHON = (sys.executable, "-c")
+_BARE_SERVER = (sys.executable, str(Path(__file__).with_name("bare_server.py")))
 
 
 class Measure(Struct, frozen=True):
@@ -73,6 +75,7 @@ def measures() -> Iterator[Measure]:
         yield from _cold_search(place, queries[0])
         yield from _server(place)
         yield from warm_search(place, queries[:_WARM])
+        yield from search_ratios(place, queries[:_WARM])
         yield from search_phases(place, queries[:_WARM])
 
 
@@ -169,6 +172,32 @@ def warm_search(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
         yield Measure(f"{name}, 99th percentile", _p99(asked), _p99(baseline), task)
 
 
+def search_ratios(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
+    """Measure the CPU time of searches over MCP, in turn with an empty program and an MCP server that does nothing.
+
+    Without the CPU times of Linux, nothing is measured.
+    """
+    if sys.platform != "linux":
+        return
+    half, taken = len(queries) // 2, defaultdict[str, list[float]](list)
+    with server(place) as ours, server(place, _BARE_SERVER) as bare:
+        for client in (ours, bare):
+            client.initialize()
+            client.request("tools/call", _call(queries[-1]))
+        for number, query in enumerate(queries):
+            taken["pass"].append(run((*_PYTHON, "pass"), place).cpu)
+            taken["bare"].append(bare.cpu_seconds("tools/call", _call(query)))
+            taken["search"].append(ours.cpu_seconds("tools/call", _call(query)))
+            # Another query, because the embedding of the last one is cached.
+            taken["session"].append(ours.cpu_seconds("tools/call", _call(queries[number - half], by="session")))
+    medians = {name: median(seconds) for name, seconds in taken.items()}
+    name, task = "search over MCP, CPU time", "python -c pass"
+    yield Measure(f"{name}, median", medians["search"], medians["pass"], task, target="1.6 x")
+    yield Measure(f"{name}, 99th percentile", _p99(taken["search"]), medians["pass"], f"{task}, median", target="4 x")
+    yield Measure(f"{name}, median", medians["search"], medians["bare"], "MCP server that returns a constant")
+    yield Measure(f"{name}, by session", medians["session"], medians["search"], "search over MCP", target="1.2 x")
+
+
 def search_phases(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
     """Time the phases of searches in an open archive, without filters and with a different date range per query."""
     home, model = Home(place.home), load()
@@ -180,8 +209,8 @@ def search_phases(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
                 yield Measure(f"phase: {phase}{name}", median(each.wall for each in taken))
 
 
-def _call(query: str) -> dict[str, object]:
-    return {"name": "search", "arguments": {"query": query}}
+def _call(query: str, **arguments: str) -> dict[str, object]:
+    return {"name": "search", "arguments": {"query": query, **arguments}}
 
 
 def _each(search: Callable[[str], object], queries: Sequence[str]) -> list[float]:

@@ -24,9 +24,10 @@ _OFTEN = 0.005
 
 
 class Finished(Struct, frozen=True):
-    """Finished program: wall seconds and peak resident memory in megabytes."""
+    """Finished program: wall seconds, CPU seconds, and peak resident memory in megabytes."""
 
     seconds: float
+    cpu: float
     peak: float
 
 
@@ -59,14 +60,14 @@ def run(command: Sequence[str], place: Place) -> Finished:
     with tempfile.TemporaryFile() as complaint:
         started = time.perf_counter()
         program = subprocess.Popen(command, env=place.environment, stdout=subprocess.DEVNULL, stderr=complaint)
-        status, peak = _wait(program.pid)
+        status, cpu, peak = _wait(program.pid)
         seconds = time.perf_counter() - started
         program.returncode = os.waitstatus_to_exitcode(status)
         if program.returncode:
             complaint.seek(0)
             said = complaint.read().decode(errors="replace")
             raise RuntimeError(f"{' '.join(command)} failed with exit status {program.returncode}: {said[-2000:]}")
-    return Finished(seconds, peak)
+    return Finished(seconds, cpu, peak)
 
 
 def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> float:
@@ -88,10 +89,10 @@ def until(command: Sequence[str], place: Place, reached: Callable[[], bool]) -> 
     return seconds
 
 
-def _wait(number: int) -> tuple[int, float]:
-    """Return the exit status and the peak memory in megabytes of a child process."""
+def _wait(number: int) -> tuple[int, float, float]:
+    """Return the exit status, the CPU time in seconds and the peak memory in megabytes of a child process."""
     _, status, usage = os.wait4(number, 0)
-    return status, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def paired(ours: Callable[[], float], baseline: Callable[[], float], runs: int = COLD_RUNS) -> tuple[float, float]:
@@ -103,8 +104,9 @@ def paired(ours: Callable[[], float], baseline: Callable[[], float], runs: int =
 class Client:
     """Minimal MCP client: one JSON object per line, one request at a time."""
 
-    def __init__(self, sending: IO[bytes], receiving: IO[bytes]) -> None:
-        self._sending, self._receiving = sending, receiving
+    def __init__(self, sending: IO[bytes], receiving: IO[bytes], server: int = 0) -> None:
+        """Use the pipes of a server. `server` is its process ID, which only `cpu_seconds` needs."""
+        self._sending, self._receiving, self._server = sending, receiving, server
         self._last = 0
 
     def initialize(self) -> None:
@@ -126,18 +128,31 @@ class Client:
                 return result
         raise RuntimeError(f"{method}: the server closed the connection")
 
+    def cpu_seconds(self, method: str, params: Mapping[str, Any]) -> float:
+        """Return the CPU time that the server needs for a request. Only Linux reports it.
+
+        Unlike the wall time, it hardly depends on the other programs of the machine.
+        """
+        before = self._cpu()
+        self.request(method, params)
+        return self._cpu() - before
+
+    def _cpu(self) -> float:
+        """Return the CPU time of all threads of the server in seconds."""
+        schedules = Path(f"/proc/{self._server}/task").glob("*/schedstat")
+        return sum(int(schedule.read_text().split()[0]) for schedule in schedules) / 1e9
+
     def _send(self, message: Mapping[str, Any]) -> None:
         self._sending.write(orjson.dumps({"jsonrpc": "2.0", **message}) + b"\n")
         self._sending.flush()
 
 
 @contextmanager
-def server(place: Place) -> Generator[Client]:
-    """Start `palaver mcp` and yield a client. Closing the input of the server ends it."""
-    command = (*PALAVER, "mcp")
+def server(place: Place, command: Sequence[str] = (*PALAVER, "mcp")) -> Generator[Client]:
+    """Start an MCP server and yield a client. Closing the input of the server ends it."""
     with subprocess.Popen(
         command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as program:
         assert program.stdin
         assert program.stdout
-        yield Client(program.stdin, program.stdout)
+        yield Client(program.stdin, program.stdout, program.pid)

@@ -3,7 +3,7 @@
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from bench.speed.measures import ingest, search_phases, warm_search
+from bench.speed.measures import ingest, search_phases, search_ratios, warm_search
 from bench.speed.process import Place, compile_modules
 from palaver.search.rank import engine
 
@@ -17,7 +17,12 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
     files = sorted(demo.history(place.history / "projects").rglob("*.jsonl"))
 
     asked = ["sqlite", "high water", "json files"]
-    rows = [*ingest(place, files), *warm_search(place, asked), *search_phases(place, asked)]
+    rows = [
+        *ingest(place, files),
+        *warm_search(place, asked),
+        *search_ratios(place, asked),
+        *search_phases(place, asked),
+    ]
 
     assert [row.name for row in rows if row.target] == (
         ["palaver up, until text is searchable", "search, warm, median", "search over MCP, warm, median"]
