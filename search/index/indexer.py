@@ -201,7 +201,9 @@ class Indexer:
             gone, added = indexed_texts.changed_vectors(self._store, previous.manifest.watermark, model)
         from .vector_index import VectorIndex
 
-        vectors = (VectorIndex.open(before) if before else VectorIndex()).changed(gone, added).settled()
+        vectors = (VectorIndex.open(before) if before else VectorIndex()).changed(gone, added)
+        del added  # The graph is built without these copies.
+        vectors = vectors.settled()
         vectors.save(folder)
         return vectors.dimension, len(vectors), model
 

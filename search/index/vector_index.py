@@ -280,14 +280,16 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     @classmethod
     def of(cls, vectors: Sequence[StoredVector]) -> "Segment":
         """Return a segment of these vectors. Zero vectors and non-finite vectors are left out."""
-        rows = (
-            np.array([(vector.item, vector.event, vector.part) for vector in vectors], dtype=np.int64).reshape(-1, 3).T
-        )
-        numbers = np.frombuffer(b"".join(vector.data for vector in vectors), dtype="<f2")
-        matrix = numbers.reshape(len(vectors), -1 if vectors else 0)
+        # Sort the vectors before they are joined. Sorting the arrays would need as much memory again.
+        ordered = sorted(vectors, key=lambda vector: (vector.event, vector.item, vector.part))
+        rows = [(vector.item, vector.event, vector.part) for vector in ordered]
+        numbers = np.frombuffer(b"".join(vector.data for vector in ordered), dtype="<f2")
+        matrix = numbers.reshape(len(ordered), -1 if ordered else 0).astype(np.float16, copy=False)
         sound = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
-        signs = TokenBits.of([vectors[row].token_bits for row in np.flatnonzero(sound).tolist()])
-        return cls._sorted(rows[:, sound], matrix[sound].astype(np.float16, copy=False), signs)
+        if not sound.all():
+            return cls.of([ordered[row] for row in np.flatnonzero(sound).tolist()])
+        signs = TokenBits.of([vector.token_bits for vector in ordered])
+        return cls(np.ascontiguousarray(np.array(rows, dtype=np.int64).reshape(-1, 3).T), matrix, signs)
 
     @classmethod
     def merged(cls, segments: Sequence["Segment"]) -> "Segment":
