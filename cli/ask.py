@@ -9,6 +9,7 @@ import click
 
 from ..agents.ask.agent_definition import LoopLimits
 from ..agents.ask.extractive_answer import extractive_answer
+from ..core.command_socket import need_own_process
 from ..core.config import Config
 from ..core.query import Filters
 from ..observe.archive import Archive
@@ -91,6 +92,7 @@ def ask(
         if no_model or not _may_use_model(archive.config, max_cost):
             answer = extractive_answer(archive.search, page, words, filters, here, also=also)
         else:
+            need_own_process()  # The model takes seconds, and reports its steps.
             from ..agents.ask.question_asker import QuestionAsker  # slow: it loads the providers
 
             # SIGTERM stops the command like Ctrl-C, so that no agent is left behind.

@@ -16,6 +16,7 @@ from ..archiver.documents.document_folders import usual_roots
 from ..core.home import Home
 from ..observe.archive import Archive
 from ..templates.render import Renderer
+from .command_server import keep_answering
 from .language_model import judge_factory
 from .output import INTERRUPTED, as_json, print_json
 from .program import program_words
@@ -61,6 +62,7 @@ def mcp(*, toolset: str, prefix: bool, underscores: bool, read_only: bool, port:
     names = dict.fromkeys(name.strip() for name in toolset.split(","))
     served = ServedTools.of([find_toolset(name) for name in names], prefix=prefix, underscores=underscores)
     config = _server_config(read_only=read_only)
+    keep_answering(config.home)
     # These imports are slow, because they load the SDK.
     if port is not None:
         from ..agents.http_server import serve_http

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TextIO, Type
 import click
 import orjson
 
+from ..core.command_socket import need_own_process
 from ..core.errors import InvalidDate, InvalidInput, PalaverError
 from ..core.home import Home
 from ..core.results import BUDGET
@@ -208,6 +209,7 @@ def print_page(page: str) -> None:
         if screen.count("\n") < size.lines:
             click.echo(screen, nl=False)
         else:
+            need_own_process()  # The pager reads the keyboard.
             os.environ.setdefault("LESS", "-FRX")  # as git does: the text stays on the screen
             click.echo_via_pager(screen)
 

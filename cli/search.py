@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from ..archiver.store import Store
+from ..core.command_socket import need_own_process
 from ..core.document import DocumentFilter
 from ..core.errors import InvalidLineRange
 from ..core.home import Home
@@ -391,6 +392,7 @@ def print_output(text: str, options: Mapping[str, Any], *, context: int, budget:
     if not text:
         raise click.UsageError("--in output requires WORDS.")
     refuse_others(_OUTPUT_USABLE, "--in output")
+    need_own_process()  # This search can take 10 seconds.
     named: dict[str, Any] = {name: options[name] for name in _OUTPUT_FILTERS}
     named["projects"] = [*map(archived_as, options["projects"])]
     filters = Filters.parse(**named)
@@ -512,6 +514,7 @@ def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: boo
         DemoOnly: Only demo data is archived.
         UnknownProject: A project is unknown.
     """
+    need_own_process()  # This search can take seconds.
     with Archive.find() as archive:
         refuse_demo_only(archive.home, "fix ERROR")
         names = _known(archive.store, projects)

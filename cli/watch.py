@@ -20,6 +20,7 @@ from ..core.home import Home
 from ..observe.archive import Archive
 from ..observe.background.background_archiver import BackgroundArchiver
 from ..observe.llm.model_settings import why_off
+from .command_server import keep_answering
 from .demo import refuse_demo
 from .output import as_json, print_message
 from .program import StopSignal
@@ -48,6 +49,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
     # All signals are safe for the data, even SIGKILL.
     stop_signal = StopSignal()
     stop_signal.install()
+    keep_answering(home)
     try:
         listener = _listener(home, as_json=as_json)
         events, settings = FileEvents(poll=poll), _settings(home)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from .command_socket import data_directory
 from .errors import ConfigInvalid, StoreMissing, StoreReadOnly
 from .runtime import sync
 from .text import nfc
@@ -79,7 +80,7 @@ class Home(Struct, frozen=True):
     @classmethod
     def default(cls) -> "Home":
         """Return the home in the platform's data directory."""
-        return cls(_data_directory() / "palaver", is_read_only_mode())
+        return cls(Path(data_directory()).expanduser() / "palaver", is_read_only_mode())
 
     @property
     def database(self) -> Path:
@@ -272,14 +273,6 @@ def _write_key(path: Path) -> None:
         pass
     finally:
         Path(temporary).unlink()
-
-
-def _data_directory() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
 
 
 DISTRIBUTION: Final = "palaver-archive"

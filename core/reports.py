@@ -411,6 +411,7 @@ class Status(Struct, frozen=True):
         problems: Files that could not be read at the last attempt.
         refused: Number of extracted facts that were refused because they have no evidence.
         watcher: Background archiver, or None if it is not running.
+        answering: Number of the process that answers commands of the command line, or None without such a process.
         running: Processes that ingest, extract observations or embed now, with their progress.
         verified: Number of raw copies that were verified, all of them at `verified_since` or later.
         damaged: Raw copies that failed verification.
@@ -449,6 +450,7 @@ class Status(Struct, frozen=True):
     empty_sessions: int = 0
     agents: list[ArchivedAgent] = field(default_factory=list[ArchivedAgent])
     drift: list[FormatDrift] = field(default_factory=list[FormatDrift])
+    answering: int | None = None
 
 
 class SessionSecrets(Struct, frozen=True):

@@ -296,13 +296,6 @@ class Templates:
         self._folder = user_folder
 
     @cached_property
-    def _trusted(self) -> "Environment":
-        """Environment of the packaged templates."""
-        from jinja2 import Environment, FunctionLoader
-
-        return _with_filters(Environment(**_settings(FunctionLoader(packaged))))  # noqa: S701 - markdown, not HTML
-
-    @cached_property
     def _sandbox(self) -> "Environment":
         """Environment of the user's templates, and of the packaged ones that they include."""
         from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader
@@ -321,7 +314,7 @@ class Templates:
         # Search the folder on each call, so that users can add templates while a server runs.
         folder = self._folder
         if folder is None or name not in REPLACEABLE or not (folder / name).is_file():
-            return self._trusted.get_template(name).render(values)
+            return _trusted().get_template(name).render(values)
         from jinja2 import TemplateError
 
         try:
@@ -361,6 +354,14 @@ def _settings(loader: "BaseLoader") -> dict[str, Any]:
         "trim_blocks": True,
         "keep_trailing_newline": False,
     }
+
+
+@cache
+def _trusted() -> "Environment":
+    """Return the environment of the packaged templates, which all renderers share. Compiling a template is slow."""
+    from jinja2 import Environment, FunctionLoader
+
+    return _with_filters(Environment(**_settings(FunctionLoader(packaged))))  # noqa: S701 - markdown, not HTML
 
 
 def _with_filters(environment: "Environment") -> "Environment":

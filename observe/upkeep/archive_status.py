@@ -9,6 +9,7 @@ from typing import Final
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.lines import PARSED, REPEATED
 from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
+from ...core.command_socket import answering_process
 from ...core.conversation import SessionKind
 from ...core.errors import IndexDamaged
 from ...core.home import Home
@@ -66,6 +67,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         projects=len(projects_of(store)),
         agents=agents_of(store),
         drift=format_drift(store, RawArchive(home.archive)),
+        answering=answering_process(str(home.root)),
     )
 
 

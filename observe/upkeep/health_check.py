@@ -425,10 +425,12 @@ def stages(context: HealthContext) -> Findings:
 
 
 def background(context: HealthContext) -> Findings:
-    """Report whether the background archiver is running."""
+    """Report whether the background archiver is running, and which process answers commands."""
     watcher = context.status.watcher
     since = f"running since {show_minute(watcher.since)}" if watcher else ""
     yield "watcher", since or "not running"
+    answering = context.status.answering
+    yield "commands", f"answered by process {answering}" if answering else "each run in a process of its own"
 
 
 CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (

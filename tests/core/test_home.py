@@ -51,7 +51,7 @@ def test_default_home_is_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.delenv("PALAVER_HOME")
     if value is not None:
         monkeypatch.setenv("PALAVER_HOME", value)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
     places = {}
     for platform in ("linux", "darwin", "win32"):

@@ -87,6 +87,7 @@ def test_a_healthy_home(home: Home) -> None:
         "model",
         "last success",
         "watcher",
+        "commands",
         "agents",
         "language model",
     ]
