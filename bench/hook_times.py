@@ -1,9 +1,10 @@
-"""Measure how long the hooks take, as subprocesses with the command lines of the plugin: `python -m bench.hook_times`.
+"""Measure how long hooks and commands take, as subprocesses: `python -m bench.hook_times`.
 
-The times include the start of the shell and of the interpreter. `python -c pass` is measured alternately, so that the
-ratios of CPU time hold on other machines. The archive has the 98 sessions. The hook at
-the end of a session only appends a line to a file and starts `palaver` in the background. The benchmark replaces
-`palaver` with a program that does nothing, so that it does not slow down other runs.
+Hooks run with the command lines of the plugin. The times include the start of the shell and of the interpreter. Each
+call is measured alternately in a process of its own and answered by a running process (`core/command_socket.py`), and
+so is `python -c pass`. The archive has the 98 sessions. The hook at the end of a session only appends a line to a file
+and starts `palaver` in the background. The benchmark replaces `palaver` with a program that does nothing, so that it
+does not slow down other runs.
 """
 
 import argparse
@@ -14,7 +15,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -22,6 +25,7 @@ from typing import Final
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
+from palaver.core.command_socket import SWITCH, answering_process
 from palaver.core.config import write_settings
 from palaver.core.home import Home
 from palaver.core.hooks import HookEvent
@@ -41,6 +45,12 @@ _CALLS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "tool, edit": ("PreToolUse", {"tool_name": "Edit", "tool_input": {"file_path": "frontend/src/App.tsx"}}),
     "session end": ("SessionEnd", {"reason": "exit"}),
 }
+
+_COMMANDS: Final = (
+    ("search", "how are the integration tests run"),
+    ("sessions",),
+    ("ask", "how are the integration tests run"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,35 +75,63 @@ def _measured(folder: Path) -> str:
     with Pipeline(home) as pipeline:
         pipeline.run(in_paths(unpack(transcripts(), folder / "history")))
     with Store.open(home.database) as store:
-        [(cwd, _)] = Counter(session.cwd for session in store.sessions.all().values()).most_common(1)
+        sessions = store.sessions.all().values()
+    [(cwd, _)] = Counter(session.cwd for session in sessions).most_common(1)
+    shown = next(session.native_id for session in sessions if session.cwd == cwd)
     (folder / "palaver").write_text("#!/bin/sh\nexit 0\n")
     (folder / "palaver").chmod(0o755)
     write_settings(home.config, {"hooks": list(HookEvent)})
-    works = {name: _hook(name, home, cwd, Path(sys.executable).parent) for name in _CALLS if name != "session end"}
-    works["session end"] = _hook("session end", home, cwd, folder)
     off = Home(folder / "off")
     off.make()
     off.database.write_bytes(b"-")
-    works["tool, off"] = _hook("tool, command", off, cwd, Path(sys.executable).parent)
-    works["python -c pass"] = lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)
-    taken: dict[str, list[Took]] = {name: [] for name in works}
-    for _ in range(_RUNS):
-        for name, work in works.items():
-            taken[name].append(_took(work))
-    cpu = {name: median(each.cpu for each in times) for name, times in taken.items()}
-    rows = [
-        (
-            name,
-            *(f"{1000 * value:.0f}" for value in (min(walls), median(walls), cpu[name])),
-            f"{cpu[name] / cpu['python -c pass']:.1f}",
-        )
-        for name, times in taken.items()
-        for walls in [[each.wall for each in times]]
-    ]
-    return table(["hook", "best ms", "median ms", "median CPU ms", "CPU, relative to `python -c pass`"], rows)
+    programs = Path(sys.executable).parent
+    works = {f"hook: {name}": _hook(name, home, cwd, programs) for name in _CALLS if name != "session end"}
+    works |= {f"palaver {words[0]}": _command(words, home) for words in (*_COMMANDS, ("show", shown), ("read", shown))}
+    works["hook: session end"] = _hook("session end", home, cwd, folder)
+    works["hook: tool, off"] = _hook("tool, command", off, cwd, programs)
+    works["python -c pass"] = lambda _: subprocess.run([sys.executable, "-c", "pass"], check=True)
+    own: dict[str, list[Took]] = {name: [] for name in works}
+    answered: dict[str, list[Took]] = {name: [] for name in works}
+    with _server(home):
+        for _ in range(_RUNS):
+            for name, work in works.items():
+                for taken, variables in ((own, {SWITCH: "0"}), (answered, {})):
+                    taken[name].append(_took(partial(work, variables)))
+    return table(
+        ["call", "own process: best ms", "median ms", "median CPU ms", "answered: best ms", "median ms", "ratio"],
+        [_row(name, own[name], answered[name]) for name in works],
+    )
 
 
-def _hook(name: str, home: Home, cwd: str, programs: Path) -> Callable[[], object]:
+def _row(name: str, own: Sequence[Took], answered: Sequence[Took]) -> list[str]:
+    """Return a row of the table. The CPU time of an answered call is that of the server, so it is not shown."""
+    walls, answers = [each.wall for each in own], [each.wall for each in answered]
+    values = (min(walls), median(walls), median(each.cpu for each in own), min(answers), median(answers))
+    return [name, *(f"{1000 * value:.0f}" for value in values), f"{median(answers) / median(walls):.2f}"]
+
+
+@contextmanager
+def _server(home: Home) -> Generator[None]:
+    """Run the process that answers, which `palaver watch` starts otherwise."""
+    command = [sys.executable, "-P", "-m", "palaver.cli.command_server"]
+    environment = {**os.environ, "PALAVER_HOME": str(home.root), "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as server:
+        while answering_process(str(home.root)) is None:
+            time.sleep(0.1)
+        yield
+        server.kill()
+
+
+def _command(words: Sequence[str], home: Home) -> Callable[[Mapping[str, str]], object]:
+    """Return a function that runs the installed command with these words."""
+    command = [str(Path(sys.executable).parent / "palaver"), *words]
+    environment = {**os.environ, "PALAVER_HOME": str(home.root)}
+    return lambda variables: subprocess.run(
+        command, stdout=subprocess.DEVNULL, env={**environment, **variables}, check=True
+    )
+
+
+def _hook(name: str, home: Home, cwd: str, programs: Path) -> Callable[[Mapping[str, str]], object]:
     """Return a function that calls a hook as Claude Code does, with the program `palaver` of a folder."""
     event, fields = _CALLS[name]
     hooks = json.loads((_PLUGIN / "hooks" / "hooks.json").read_bytes())["hooks"]
@@ -105,8 +143,12 @@ def _hook(name: str, home: Home, cwd: str, programs: Path) -> Callable[[], objec
         "CLAUDE_PLUGIN_ROOT": str(_PLUGIN),
         "PATH": f"{programs}:/usr/bin:/bin",
     }
-    return lambda: subprocess.run(
-        ["/bin/sh", "-c", line], input=call.encode(), stdout=subprocess.DEVNULL, env=environment, check=True
+    return lambda variables: subprocess.run(
+        ["/bin/sh", "-c", line],
+        input=call.encode(),
+        stdout=subprocess.DEVNULL,
+        env={**environment, **variables},
+        check=True,
     )
 
 

@@ -94,7 +94,7 @@ def _keep(home: Home) -> None:
 def _started(home: Home, lock: int) -> subprocess.Popen[bytes]:
     """Start the process. It inherits the lock, and ends when this process ends and its standard input is closed."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", f"{__package__}.command_server", str(lock)],
+        [sys.executable, "-P", "-m", f"{__package__}.command_server"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -29,7 +29,7 @@ from .commands import unmarked
 PROGRAM = "import sys; sys.argv[0] = 'palaver'; from palaver.__main__ import start; start()"
 ONLY_CLIENT = f"import sys; sys.modules['palaver.cli'] = None; {PROGRAM}"
 """Program that fails if another process does not answer the command."""
-SERVER = (sys.executable, "-P", "-m", "palaver.cli.command_server", "9")
+SERVER = (sys.executable, "-P", "-m", "palaver.cli.command_server")
 OFF = {"PALAVER_SOCKET": "0"}
 SECONDS = 60.0
 

@@ -13,8 +13,8 @@ from ...core.runtime import Progress, replacing, silent, sync
 from ..formats import is_extracted
 from ..store import Source, Store
 from ..store.source_table import DELETED
+from .checksums import Checksums
 from .raw_copy import Copy, RawArchive
-from .storage_formats import Checksums
 
 _PIECE: Final = 1 << 20
 _REPLACED: Final = "replaced"

@@ -25,9 +25,10 @@ from msgspec import Struct
 
 from ...core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 from ...core.runtime import sync, sync_path
+from ..compressed_file import CompressedFile, compress_file, content_digest
 from ..lines import BUFFER, DOCUMENT, SUFFIX, as_lines, blanked, compress_lines, split, without_records
 from ..store import Source, Store
-from .storage_formats import CompressedFile, checksums_of, compress, continued, damaged_blocks, updated, verify
+from .checksums import checksums_of, continued, damaged_blocks, updated, verify
 
 COMPRESSED_SUFFIX: Final = ".sealed.zst"
 """Suffix of a compressed copy. A file with the suffix `.zst` alone was compressed by its agent."""
@@ -98,21 +99,11 @@ class Copy(Struct, frozen=True):
         occurs, the uncompressed file stays.
         """
         with self.temporary() as made:
-            with self.path.open("rb") as source, made.open("wb") as target:
-                table = compress(source, target)
-                size = target.tell()
-                sync(target)
-            with CompressedFile(made) as written:
-                if written.table != table or _file_digest(written) != table.digest:
-                    raise CopyDamaged(
-                        made,
-                        "the compressed file does not restore the original bytes",
-                        hint="Check the disk, then try again.",
-                    )
+            sizes = compress_file(self.path, made)
             _rename(made, self.compressed_path)
         self.path.unlink()
         sync_path(self.path.parent)
-        return table.size, size
+        return sizes
 
     def decompress(self) -> None:
         """Replace the compressed file, if it exists, with an uncompressed file.
@@ -128,7 +119,7 @@ class Copy(Struct, frozen=True):
                 sync(target)
                 expected = source.table.digest
             with made.open("rb") as written:
-                if expected and _file_digest(written) != expected:
+                if expected and content_digest(written) != expected:
                     raise CopyDamaged(self.compressed_path, "its content differs from the content that was compressed")
             _rename(made, self.path)
         self.compressed_path.unlink()
@@ -184,11 +175,6 @@ def _keep_damaged(file: Path) -> None:
 def _rename(made: Path, target: Path) -> None:
     made.replace(target)
     sync_path(target.parent)
-
-
-def _file_digest(file: BinaryIO) -> bytes:
-    file.seek(0)
-    return hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
 
 
 @contextmanager

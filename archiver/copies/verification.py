@@ -20,9 +20,9 @@ from ...core.errors import CopyDamaged, CopyGone, LeaseHeld, SourceUnreadable
 from ...core.reports import Compression, VerifiedCopies
 from ...core.runtime import Progress, silent
 from ..store import ARCHIVER, Source, Store
+from .checksums import Checksums, verify
 from .raw_copy import COMPRESSED_SUFFIX, DAMAGED_SUFFIX, UNFINISHED, Copy, RawArchive, matches, unreadable
 from .result_files import is_result_file
-from .storage_formats import Checksums, verify
 
 RECHECK: Final = 7 * 24 * 3600 * 1000
 """Milliseconds after which a copy is verified again.
@@ -216,7 +216,7 @@ def copies_without_row(root: Path, store: Store) -> list[str]:
 
 
 QUIET: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds without changes after which a copy is compressed.
+"""Milliseconds since the last line or change after which a copy is compressed.
 
 Most sessions resume within days. A copy that grows later is decompressed, and compressed again after the same time
 without changes.
@@ -252,10 +252,17 @@ class CopyCompressor:
         return result
 
     def _waiting(self) -> list[Source]:
-        """Return inactive sources whose copies are uncompressed and not known to be damaged, oldest first."""
-        quiet, damaged = (now() - QUIET) * 10**6, {name for name, _ in self._store.sources.damaged()}
+        """Return inactive sources whose copies are uncompressed and not known to be damaged, oldest first.
+
+        A source is inactive if its file or its session has not changed for the time `QUIET`. Files that were moved to
+        this computer are new, but their sessions are old.
+        """
+        quiet, damaged = now() - QUIET, {name for name, _ in self._store.sources.damaged()}
+        ended = self._store.sources.ended_before(quiet)
         sources = [
-            source for source in self._store.sources.all() if source.mtime < quiet and source.archived not in damaged
+            source
+            for source in self._store.sources.all()
+            if (source.mtime < quiet * 10**6 or source.id in ended) and source.archived not in damaged
         ]
         return sorted(filter(self._is_uncompressed, sources), key=lambda source: source.mtime)
 

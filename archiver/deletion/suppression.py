@@ -33,9 +33,9 @@ from ...core.conversation import Exchange, ResumePoint, Session, SessionKind
 from ...core.deletion import DeletionRequest, DeletionState
 from ...core.errors import CopyDamaged, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.home import is_in_project
+from ..compressed_file import CompressedFile
 from ..copies.exporter import encodable, resolved
 from ..copies.raw_copy import COMPRESSED_SUFFIX, Copy, RawArchive, matches
-from ..copies.storage_formats import CompressedFile
 from ..formats import ExtractingFormat
 from ..formats.registry import by_agent
 from ..formats.transcript_format import SkipReason

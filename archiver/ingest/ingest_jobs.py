@@ -22,8 +22,8 @@ from ...core.errors import CopyDamaged, SourceUnreadable
 from ...core.reports import IngestReport, OmittedFile
 from ...core.runtime import sync, sync_path
 from .. import lines
+from ..copies.checksums import continued, verify
 from ..copies.raw_copy import Copied, Copy, RawArchive, Stat, drop_checksums, new_content, remove, unreadable
-from ..copies.storage_formats import continued, verify
 from ..deletion.suppression import SuppressionList
 from ..formats import ContainedSession, ContainerFormat, TranscriptFormat
 from ..formats.registry import by_agent

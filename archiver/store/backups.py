@@ -1,8 +1,11 @@
 """Backups of the database, consistency checks of its rows, reserved IDs, and the watermark of changes.
 
-Palaver makes one verified backup per day and keeps the newest seven. They are ordered by the number in their names,
-such as `palaver-000012-2026-11-24.db`. The number only grows, so a clock that was wrong for some time deletes no
+Palaver makes one verified backup per day and keeps the newest three. They are ordered by the number in their names,
+such as `palaver-000012-2026-11-24.db.zst`. The number only grows, so a clock that was wrong for some time deletes no
 newer backup. A file with the suffix `.sha256` beside each backup contains its SHA-256 in the format of `sha256sum`.
+
+A backup is compressed, and `zstd -d` restores it. It lacks vectors and token embeddings, which are half of a database
+and hardly shrink. Items of a restored backup are embedded again.
 
 Two small files are stored beside the raw copies:
 
@@ -18,23 +21,30 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+import apsw
+
 from ...core.conversation import now, show_instant
-from ...core.errors import StoreCorrupt, StoreError
+from ...core.errors import CopyDamaged, StoreCorrupt, StoreError
 from ...core.home import Home
 from ...core.reports import many
 from ...core.runtime import replacing, sync_path, with_checksum, without_checksum
+from ..compressed_file import CompressedFile, compress_file
 from .change_log import TOKEN_BYTES, ChangeLog, Entity
-from .database import AMONG, Database, has_log, listed
+from .database import AMONG, Database, connect, has_log, listed, translated_errors
 from .observation_table import MODEL_PREFIX
 
-KEPT: Final = 7
-_NAME: Final = re.compile(r"palaver-(?:(\d{6,})-)?(\d{4}-\d\d-\d\d)\.db")
-"""Name of a backup: its number and its day. Earlier versions of Palaver wrote names without a number."""
+KEPT: Final = 3
+_NAME: Final = re.compile(r"palaver-(?:(\d{6,})-)?(\d{4}-\d\d-\d\d)\.db(?:\.zst)?")
+"""Name of a backup: its number and its day. Earlier versions of Palaver wrote backups without compression, and the
+first versions wrote names without a number.
+"""
+_FRAME: Final = 1 << 16
+"""Content bytes per frame of a compressed backup. A damaged byte costs a whole frame."""
 
 
 class Backups:
@@ -49,9 +59,8 @@ class Backups:
 
     def all(self) -> list[Path]:
         """Return the backups, the newest made first."""
-        return sorted((path for path in self._folder.glob("palaver-*.db") if _NAME.fullmatch(path.name)), key=_order)[
-            ::-1
-        ]
+        found = (path for path in self._folder.glob("palaver-*.db*") if _NAME.fullmatch(path.name))
+        return sorted(found, key=_order, reverse=True)
 
     @property
     def is_due(self) -> bool:
@@ -59,10 +68,12 @@ class Backups:
         return all(day_of(path) != _utc_day() for path in self.all())
 
     def make(self, database: Database) -> None:
-        """Copy the database, verify the copy, and store its SHA-256. Keep only the newest seven backups.
+        """Copy the database without vectors, verify and compress the copy, and store its SHA-256.
 
-        The caller must hold the lease `BACKUP`. Therefore, an existing unfinished copy comes from a killed process and
-        is deleted.
+        Only the newest backups are kept, as many as `KEPT`.
+
+        The caller must hold the lease `BACKUP`. Therefore, existing unfinished files come from a killed process and are
+        deleted.
 
         Raises:
             StoreError: There is not enough free space.
@@ -72,20 +83,27 @@ class Backups:
         if shutil.disk_usage(self._folder).free < 2 * database.path.stat().st_size:
             raise StoreError("not enough free space for a backup of the database", hint="Free some space.")
         number = max(map(_number, self.all()), default=0) + 1
-        made, unfinished = self._folder / f"palaver-{number:06}-{_utc_day()}.db", self._folder / "unfinished"
+        made = self._folder / f"palaver-{number:06}-{_utc_day()}.db.zst"
+        unfinished, compressed = self._folder / "unfinished", self._folder / "unfinished.zst"
         try:
-            unfinished.unlink(missing_ok=True)
-            unfinished.touch(mode=0o600)
+            for path in (unfinished, compressed):
+                path.unlink(missing_ok=True)
+                path.touch(mode=0o600)
             database.copy_to(unfinished)
+            _leave_out_vectors(unfinished)
             if problems := Database.problems(unfinished):
                 raise StoreCorrupt(f"{unfinished}: {problems[0]}", hint="Check the disk.")
-            sync_path(unfinished)
+            try:
+                compress_file(unfinished, compressed, _FRAME)
+            except CopyDamaged as damage:
+                raise StoreCorrupt(str(damage), hint=damage.hint) from None
             with replacing(_checksum_file(made)) as file:
-                file.write(_checksum_line(unfinished, made.name))
-            unfinished.replace(made)
+                file.write(_checksum_line(compressed, made.name))
+            compressed.replace(made)
             sync_path(self._folder)
         finally:
-            unfinished.unlink(missing_ok=True)
+            for path in (unfinished, compressed):
+                path.unlink(missing_ok=True)
         for old in self.all()[KEPT:]:
             old.unlink(missing_ok=True)
         for checksum in self._folder.glob("*.sha256"):
@@ -111,6 +129,27 @@ class Backups:
     def remove(self) -> None:
         """Remove all backups and damaged files, which may contain erased content."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _leave_out_vectors(path: Path) -> None:
+    """Delete the vectors and token embeddings from a copy of the database, which no other process has open."""
+    with translated_errors(path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as copy:
+        copy.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        copy.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF").fetchall()
+        copy.execute("BEGIN; DELETE FROM token; DELETE FROM vector; UPDATE item SET embedded = NULL; COMMIT; VACUUM")
+
+
+def extracted(backup: Path, folder: Path) -> Path:
+    """Return the database of a backup. A compressed backup is extracted to a folder, with zeros in place of damage."""
+    if backup.suffix != ".zst":
+        return backup
+    database = folder / f"extracted-{backup.stem}"
+    with database.open("wb") as file, suppress(CopyDamaged), CompressedFile(backup) as content:
+        for start, data in content.intact_frames():
+            file.seek(start)
+            file.write(data)
+        file.truncate(content.table.size)
+    return database
 
 
 def day_of(backup: Path) -> str:

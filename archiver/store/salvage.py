@@ -28,7 +28,7 @@ from ...core.home import Home
 from ...core.memory import StoredMemory
 from ...core.runtime import sync_path
 from . import backups as watermark
-from .backups import Backups, highest_reserved, stamp
+from .backups import Backups, extracted, highest_reserved, stamp
 from .database import (
     CHECKSUM_BYTES,
     FIRST_VERSION,
@@ -156,10 +156,10 @@ def _fill(fresh: Path, home: Home, done: Salvaged) -> None:
         lost = not home.has_database
         damaged = opened.enter_context(closing(apsw.Connection(":memory:") if lost else _open(home.database)))
         target = opened.enter_context(closing(connect(str(fresh), apsw.SQLITE_OPEN_READWRITE)))
-        paths = [path for path in Backups(home).all() if path.stat().st_size]
+        folder = Path(opened.enter_context(TemporaryDirectory(dir=home.backups)))
+        paths = [path for backup in Backups(home).all() if (path := extracted(backup, folder)).stat().st_size]
         versions = [version for version in map(_version, (home.database, *paths)) if version]
         version = versions[0] if versions else latest_version()
-        folder = Path(opened.enter_context(TemporaryDirectory(dir=home.backups)))
         backups = [_Backup(path, opened.enter_context(closing(_open_backup(path, version, folder)))) for path in paths]
         target.reserve_bytes("main", CHECKSUM_BYTES)
         target.execute(schema_sql(0, version) if version >= FIRST_VERSION else old_schema_sql(version))

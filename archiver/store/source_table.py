@@ -258,6 +258,11 @@ class SourceTable:
         )
         return [(name, fault) for name, fault in rows]
 
+    def ended_before(self, time: Milliseconds) -> set[int]:
+        """Return the IDs of the sources whose session has no line of this time or later."""
+        sql = "SELECT s.id FROM source s JOIN session t ON t.id = s.session WHERE t.ended < ?"
+        return set(self._db.numbers(sql, (time,)))
+
     def verification_state(self) -> tuple[int, Milliseconds | None]:
         """Return the number of verified copies, and the time of the least recent verification."""
         [(count, oldest)] = self._db.rows("SELECT count(*), min(at) FROM verification")

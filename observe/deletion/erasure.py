@@ -16,8 +16,8 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
+from ...archiver.compressed_file import CompressedFile
 from ...archiver.copies.raw_copy import COMPRESSED_SUFFIX, RawArchive
-from ...archiver.copies.storage_formats import CompressedFile
 from ...archiver.deletion.deletions import CopyEraser, DeletionPlan, Deletions
 from ...archiver.deletion.suppression import reading_copy
 from ...archiver.ingest.ingest import Ingest

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from palaver.archiver.copies.checksums import BLOCK
 from palaver.archiver.copies.exporter import Exporter
 from palaver.archiver.copies.raw_copy import RawArchive
-from palaver.archiver.copies.storage_formats import BLOCK
 from palaver.archiver.copies.verification import CopyCompressor, CopyVerifier
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths

@@ -10,7 +10,7 @@ import pytest
 
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store, database
-from palaver.archiver.store.backups import KEPT, Backups
+from palaver.archiver.store.backups import KEPT, Backups, extracted
 from palaver.core.errors import StoreCorrupt
 from palaver.core.home import Home
 from palaver.core.memory import Memory
@@ -263,8 +263,8 @@ def test_a_damaged_database_is_not_backed_up(home: Home) -> None:
     assert "checksum" in problems["backup"]
 
 
-def test_seven_backups_are_kept(home: Home) -> None:
-    """At most seven backups are kept and at most one is made per day. The oldest is deleted first."""
+def test_three_backups_are_kept(home: Home, tmp_path: Path) -> None:
+    """At most three backups are kept and at most one is made per day. The oldest is deleted first."""
     backups = Backups(home)
     [today] = backups.all()
     for day in range(1, 12):
@@ -276,7 +276,7 @@ def test_seven_backups_are_kept(home: Home) -> None:
     assert len(backups.all()) == KEPT
     assert backups.all()[0] == today
     assert not backups.is_due
-    assert database.Database.problems(today) == []
+    assert database.Database.problems(extracted(today, tmp_path)) == []
 
 
 def test_a_deleted_log_is_reported(home: Home) -> None:

@@ -1,16 +1,18 @@
 """Damage of the files that are kept for recovery is noticed, and no memory is lost that a backup still holds."""
 
+import hashlib
 import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import apsw
 import pytest
 
 from palaver.archiver.ingest.transcripts import Transcript
 from palaver.archiver.store import Store
-from palaver.archiver.store.backups import Backups, day_of
+from palaver.archiver.store.backups import Backups, day_of, extracted
 from palaver.archiver.store.migration import migrate
 from palaver.core.config import Config
 from palaver.core.home import Home
@@ -86,9 +88,27 @@ def deep_problems(home: Home) -> list[HealthProblem]:
 
 
 def backed_up(home: Home, contents: set[str]) -> set[str]:
-    """Return the memories whose text is in a backup."""
-    texts = [path.read_bytes() for path in Backups(home).all()]
+    """Return the memories whose text is in an intact part of a backup."""
+    with TemporaryDirectory() as folder:
+        texts = [extracted(path, Path(folder)).read_bytes() for path in Backups(home).all()]
     return {content for content in contents if any(content.encode() in text for text in texts)}
+
+
+def uncompress(home: Home) -> list[Path]:
+    """Replace the backups by uncompressed ones, as earlier versions made them. Return them, the newest first."""
+    for path in Backups(home).all():
+        database = extracted(path, path.parent).rename(path.with_suffix(""))
+        digest = hashlib.sha256(database.read_bytes()).hexdigest()
+        database.with_name(f"{database.name}.sha256").write_text(f"{digest}  {database.name}\n")
+        path.with_name(f"{path.name}.sha256").unlink()
+        path.unlink()
+    return Backups(home).all()
+
+
+def places(backup: Path, text: bytes, contents: set[str]) -> list[int]:
+    """Return the places in an uncompressed backup of the memories in a text."""
+    whole = backup.read_bytes()
+    return [whole.index(content.encode()) for content in contents if content.encode() in text]
 
 
 def damage_memories(home: Home, draw: random.Random) -> None:
@@ -119,10 +139,10 @@ def test_damage_of_a_recovery_file_is_noticed_and_costs_no_memory(home: Home, se
 
 def test_a_page_that_is_damaged_in_the_newest_backup_too_loses_one_memory_at_most(home: Home) -> None:
     """The other memories of the page are restored, although no older backup has them."""
-    [newest, _] = Backups(home).all()
-    contents, page = memories(home), pages(home, "memory")[7]
-    zero(home.database, (page - 1) * PAGE)
-    flip(newest, (page - 1) * PAGE + 3_000, 2)
+    [newest, _] = uncompress(home)
+    contents, start = memories(home), (pages(home, "memory")[7] - 1) * PAGE
+    flip(newest, places(newest, home.database.read_bytes()[start : start + PAGE], contents)[0] + 50, 2)
+    zero(home.database, start)
 
     check_consistency(home, repair=True)
     assert len(contents - memories(home)) <= 1
@@ -131,7 +151,7 @@ def test_a_page_that_is_damaged_in_the_newest_backup_too_loses_one_memory_at_mos
 def test_a_damaged_database_of_an_earlier_version_is_repaired_before_its_conversion(home: Home) -> None:
     """Memories that the database cannot read come from the backups, which have the old schema too."""
     contents = memories(home)
-    for path in (home.database, *Backups(home).all()):
+    for path in (home.database, *uncompress(home)):
         downgrade(path)
     damage_memories(home, random.Random(1))
     report = check_consistency(home, repair=True)
@@ -145,7 +165,7 @@ def test_a_damaged_database_of_an_earlier_version_is_repaired_before_its_convers
 
 def test_backups_of_an_earlier_version_repair_a_converted_database(home: Home) -> None:
     """Rows of a damaged page come from a converted copy of the backup, which stays as it is."""
-    contents, [newest, oldest] = memories(home), Backups(home).all()
+    contents, [newest, oldest] = memories(home), uncompress(home)
     for path in (newest, oldest):
         downgrade(path)
     before = newest.read_bytes()
@@ -159,7 +179,7 @@ def test_backups_of_an_earlier_version_repair_a_converted_database(home: Home) -
 def test_a_lost_database_is_restored_from_a_backup_of_an_earlier_version(home: Home) -> None:
     """The restored database has the old schema, and the report names the command that converts it."""
     contents = memories(home)
-    for path in Backups(home).all():
+    for path in uncompress(home):
         downgrade(path)
     home.database.unlink()
     report = check_consistency(home, repair=True)
@@ -171,10 +191,11 @@ def test_a_lost_database_is_restored_from_a_backup_of_an_earlier_version(home: H
 
 def test_rows_that_are_unreadable_in_one_backup_come_from_an_older_one(home: Home) -> None:
     """The repair reads every backup, and each memory comes from the newest one in which it is readable."""
-    contents, [newest, oldest] = memories(home), Backups(home).all()
-    shared = pages(home, "memory")[2]
-    for path in (home.database, newest):
-        zero(path, (shared - 1) * PAGE)
+    contents, [newest, oldest] = memories(home), uncompress(home)
+    start = (pages(home, "memory")[2] - 1) * PAGE
+    for place in places(newest, home.database.read_bytes()[start : start + PAGE], contents):
+        zero(newest, place)
+    zero(home.database, start)
     cut(oldest, oldest.stat().st_size - 3 * PAGE)
 
     check_consistency(home, repair=True)
@@ -191,7 +212,8 @@ def test_an_older_backup_restores_no_row_that_was_deleted_later(home: Home) -> N
     with Store.open(home.database) as store:
         store.replace_backups([newest])
         store._database.run("PRAGMA wal_checkpoint(TRUNCATE)")  # pyright: ignore[reportPrivateUsage]
-    assert gone.encode() in oldest.read_bytes()
+    assert backed_up(home, {gone}) == {gone}
+    assert oldest.exists()
     for page in pages(home, "memory"):
         zero(home.database, (page - 1) * PAGE)
 
@@ -202,7 +224,7 @@ def test_an_older_backup_restores_no_row_that_was_deleted_later(home: Home) -> N
 
 def test_a_backup_of_an_older_schema_restores_memories(home: Home) -> None:
     """Columns that an older backup lacks get their default values."""
-    contents, [newest, oldest] = memories(home), Backups(home).all()
+    contents, [newest, oldest] = memories(home), uncompress(home)
     newest.unlink()
     connection = apsw.Connection(str(oldest), vfs="unix")
     connection.execute("ALTER TABLE memory RENAME TO former; CREATE TABLE memory AS SELECT * FROM former")
@@ -229,19 +251,20 @@ def test_a_damaged_watermark_is_reported_after_later_writes(home: Home) -> None:
 
 def test_a_lost_database_is_restored_from_the_backups(home: Home) -> None:
     """If the database is missing, both checks say so, and the repair restores the memories of every backup."""
-    held = backed_up(home, memories(home))
+    contents = memories(home)
     with Store.open(home.database) as store:
         last = max(store.items.all_keys())
     home.database.unlink()
-    for path in Backups(home).all():
-        flip(path, 5 * PAGE + 100)
+    [newest, _] = Backups(home).all()
+    flip(newest, newest.stat().st_size // 3)
+    held = backed_up(home, contents)
 
     [problem] = check_consistency(home).problems
     assert "is missing, but backups exist" in problem.problem
     assert any(each.problem == problem.problem for each in deep_problems(home))
     check_consistency(home, repair=True)
     assert memories(home) == held
-    assert len(held) == 2 * MEMORIES
+    assert len(held) >= MEMORIES
     assert check_consistency(home).ok
     with Store.open(home.database) as store, store.transaction():
         assert store.memories.insert(Memory("Stored after the restoration."), 3) > last

@@ -32,10 +32,11 @@ def compressed(history: History) -> set[str]:
 
 
 def test_inactive_copies_are_compressed(history: History) -> None:
-    """A file is inactive after a week without a change. A file with a future modification time is active."""
+    """A session is inactive a week after its last line, or if its file was not changed for a week."""
     quiet = history.write(talk("quiet"), ORIGINAL)
     for name, age in (("just", QUIET - 60_000), ("ahead", -QUIET)):
-        path = history.write(talk(name, session=name), name)
+        line = conversation.show_instant(conversation.now() - age)
+        path = history.write([{**each, "timestamp": line} for each in talk(name, session=name)], name)
         history.touch(path, (conversation.now() - age) // 1000 - 1_700_000_000)
     history.ingest()
     before = history.dump()

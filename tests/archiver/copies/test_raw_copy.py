@@ -16,10 +16,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from palaver.archiver.compressed_file import FRAME, CompressedFile
 from palaver.archiver.copies import raw_copy as copies
 from palaver.archiver.copies import raw_copy as raw_copies
 from palaver.archiver.copies.raw_copy import COMPRESSED_SUFFIX, UNFINISHED, Copied, Copy, RawArchive, Stat
-from palaver.archiver.copies.storage_formats import FRAME, CompressedFile
 from palaver.archiver.store import Source
 from palaver.core.errors import CopyDamaged, PathOutsideArchive, SourceUnreadable
 

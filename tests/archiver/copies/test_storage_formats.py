@@ -1,4 +1,4 @@
-"""Tests of `storage_formats.py`."""
+"""Tests of `checksums.py` and `compressed_file.py`."""
 
 import io
 import os
@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.archiver.copies import storage_formats
+from palaver.archiver import compressed_file
+from palaver.archiver.compressed_file import FRAME, CompressedFile, compress
+from palaver.archiver.copies import checksums
+from palaver.archiver.copies.checksums import BLOCK, Checksums, checksums_of
 from palaver.archiver.copies.raw_copy import RawArchive
-from palaver.archiver.copies.storage_formats import BLOCK, FRAME, Checksums, CompressedFile, checksums_of, compress
 from palaver.core.errors import CopyDamaged
 
 from ...shared import SAMPLES
@@ -52,10 +54,10 @@ def test_changed_or_missing_bytes_are_damage(size: int, data: st.DataObject) -> 
     packed, at = checksums_of(io.BytesIO(whole)), data.draw(st.integers(0, size - 1))
     changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
 
-    storage_formats.verify(io.BytesIO(whole + b"more"), packed, COPY)
+    checksums.verify(io.BytesIO(whole + b"more"), packed, COPY)
     for damaged in (changed, whole[:at]):
         with pytest.raises(CopyDamaged, match=r"differ from the archived content|are missing"):
-            storage_formats.verify(io.BytesIO(damaged), packed, COPY)
+            checksums.verify(io.BytesIO(damaged), packed, COPY)
 
 
 def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +73,7 @@ def test_an_append_reads_no_earlier_byte(tmp_path: Path, monkeypatch: pytest.Mon
         history.ingest()
         before = history.source()
         history.append(talk("last"))
-        monkeypatch.setattr(storage_formats, "crc32", count)
+        monkeypatch.setattr(checksums, "crc32", count)
         history.ingest()
         after = history.source()
 
@@ -130,7 +132,7 @@ def numbered_lines(frames: float, seed: int = 1) -> bytes:
 def test_any_part_is_readable(data: bytes, places: list[int]) -> None:
     """Any byte range and any line is readable, regardless of frame boundaries."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage_formats, "FRAME", 16)
+        patch.setattr(compressed_file, "FRAME", 16)
         with CompressedFile(made(Path(folder, "packed"), data)) as file:
             assert file.read() == data
             assert not is_damaged(file)

@@ -1,11 +1,7 @@
-"""Storage formats of a raw copy: checksums of an uncompressed copy, and the compressed file.
+"""Compressed files: independent zstd frames, and a table to find the frame of a byte or of a line.
 
-CRC-32 detects every single-bit error and runs at 3 GB/s in the standard library (BLAKE2b runs at 0.7 GB/s). When bytes
-are appended, the CRC of the last block is continued. Therefore, only the new bytes are read, and earlier damage stays
-visible. The checksums protect against faulty disks and memory, not against attackers.
-
-A compressed file consists of independent zstd frames, and a table to find the frame of a byte or of a line. The layout
-is zstd's seekable format, so that `zstd -d` restores the file without Palaver::
+Raw copies and backups are compressed in this way. The layout is zstd's seekable format, so that `zstd -d` restores the
+file without Palaver::
 
     frame ... frame | SHA-256 of the content, checksum of the table, lines per frame | table of frame sizes
 
@@ -19,17 +15,16 @@ import os
 import struct
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
-from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import CopyDamaged
-from ..store import Source
+from ..core.errors import CopyDamaged
+from ..core.runtime import sync
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -38,114 +33,6 @@ else:
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-
-BLOCK: Final = 1 << 16
-"""Block size in bytes: the number of bytes that one checksum covers. The last block of a copy may be shorter."""
-_SIZE: Final = struct.Struct("<Q")
-
-
-class Checksums:
-    """Checksums of the blocks of a copy, and the number of bytes (`size`) that they cover."""
-
-    def __init__(self, packed: bytes = b"") -> None:
-        """Load packed checksums, or start without checksums."""
-        self.size: int = _SIZE.unpack_from(packed)[0] if packed else 0
-        count = max(0, len(packed) - _SIZE.size) // 4
-        self.sums = list(struct.unpack_from(f"<{count}I", packed, _SIZE.size)) if packed else []
-
-    def pack(self) -> bytes:
-        """Return the serialized checksums: the covered size in 8 bytes, then 4 bytes per block."""
-        return _SIZE.pack(self.size) + struct.pack(f"<{len(self.sums)}I", *self.sums)
-
-    def add(self, piece: bytes) -> None:
-        """Update the checksums with the next bytes of the copy."""
-        view = memoryview(piece)
-        while view:
-            used = self.size % BLOCK
-            part = view[: BLOCK - used]
-            if used:
-                self.sums[-1] = crc32(part, self.sums[-1])
-            else:
-                self.sums.append(crc32(part))
-            self.size += len(part)
-            view = view[len(part) :]
-
-    def extend(self, file: BinaryIO, end: int) -> None:
-        """Update the checksums with the bytes of a file up to offset `end`. Skip bytes that are already covered."""
-        file.seek(self.size)
-        while self.size < end and (piece := file.read(min(BLOCK, end - self.size))):
-            self.add(piece)
-
-    def verified(self, file: BinaryIO, path: Path) -> Iterator[bytes]:
-        """Yield the covered bytes of a file block by block, after verifying the checksum of each block.
-
-        Raises `CopyDamaged` at the first block that differs or is missing. The error names `path` as the copy.
-        """
-        left = self.size
-        for number, expected in enumerate(self.sums):
-            length = min(BLOCK, left)
-            piece = file.read(length)
-            if len(piece) < length:
-                raise CopyDamaged(path, f"{left - len(piece)} of {self.size} bytes are missing")
-            if crc32(piece) != expected:
-                first = number * BLOCK
-                raise CopyDamaged(path, f"bytes {first}-{first + length - 1} differ from the archived content")
-            yield piece
-            left -= length
-
-
-def checksums_of(file: BinaryIO) -> bytes:
-    """Return the packed checksums of a whole file, read from its start."""
-    sums = Checksums()
-    file.seek(0)
-    while piece := file.read(BLOCK):
-        sums.add(piece)
-    return sums.pack()
-
-
-def verify(file: BinaryIO, packed: bytes, path: Path) -> None:
-    """Raise `CopyDamaged` unless the checksums match a file, read from its current position."""
-    for _ in Checksums(packed).verified(file, path):
-        pass
-
-
-def continued(source: Source | None, path: Path, size: int) -> Checksums:
-    """Return the stored checksums of an uncompressed copy of `size` bytes, so that an append can continue them.
-
-    The result is empty if `source` is None or has no checksums. Raises `CopyDamaged` if the copy is shorter than the
-    number of bytes that its checksums cover.
-    """
-    sums = Checksums(source.sums if source is not None and size else b"")
-    if size < sums.size:
-        raise CopyDamaged(path, f"{sums.size - size} of {sums.size} bytes are missing")
-    return sums
-
-
-def damaged_blocks(file: BinaryIO, packed: bytes) -> dict[int, int]:
-    """Map the number of each damaged block (first block: 0) to the checksum of its current bytes."""
-    expected = Checksums(packed).sums
-    return {number: current for number, current in enumerate(_block_sums(file, packed)) if current != expected[number]}
-
-
-def updated(file: BinaryIO, packed: bytes, damaged: Mapping[int, int]) -> bytes:
-    """Return new checksums for a file in which some bytes were overwritten without a change of length.
-
-    For each block in `damaged`, the result contains a checksum that does not match the block, so that the damage stays
-    visible.
-    """
-    sums = Checksums(packed)
-    for number, checksum in enumerate(_block_sums(file, packed)):
-        if number not in damaged:
-            sums.sums[number] = checksum
-        elif checksum != damaged[number]:  # The old checksum would reveal something about the erased bytes.
-            sums.sums[number] = ~checksum & 0xFFFFFFFF
-    return sums.pack()
-
-
-def _block_sums(file: BinaryIO, packed: bytes) -> Iterator[int]:
-    size = Checksums(packed).size
-    return (crc32(file.read(min(BLOCK, size - start))) for start in range(0, size, BLOCK))
-
 
 FRAME: Final = 512 * 1024
 """Content bytes per frame. The last frame may be shorter.
@@ -188,12 +75,15 @@ class FrameTable(Struct, frozen=True):
         return self.starts[-1]
 
 
-def compress(source: BinaryIO, target: BinaryIO) -> FrameTable:
-    """Write all bytes of `source` to `target` as a compressed file, with one frame in memory at a time."""
+def compress(source: BinaryIO, target: BinaryIO, frame_size: int = 0) -> FrameTable:
+    """Write all bytes of `source` to `target` as a compressed file, with one frame in memory at a time.
+
+    `frame_size` is the number of content bytes per frame, by default `FRAME`.
+    """
     compressor, digest = zstd.ZstdCompressor(options=_OPTIONS), hashlib.sha256()
     frames: list[tuple[int, int]] = []
     lines: list[int] = []
-    while piece := source.read(FRAME):
+    while piece := source.read(frame_size or FRAME):
         frame = compressor.compress(piece, compressor.FLUSH_FRAME)
         target.write(frame)
         digest.update(piece)
@@ -201,6 +91,29 @@ def compress(source: BinaryIO, target: BinaryIO) -> FrameTable:
         lines.append(piece.count(b"\n"))
     target.write(_trailer(frames, lines, digest.digest()))
     return _frame_table(frames, lines, digest.digest())
+
+
+def compress_file(path: Path, made: Path, frame_size: int = 0) -> tuple[int, int]:
+    """Compress a file durably, and return the sizes in bytes before and after. For `frame_size`, see `compress`.
+
+    Raises `OSError`, and `CopyDamaged` if the compressed file does not restore the original bytes.
+    """
+    with path.open("rb") as source, made.open("wb") as target:
+        table = compress(source, target, frame_size)
+        size = target.tell()
+        sync(target)
+    with CompressedFile(made) as written:
+        if written.table != table or content_digest(written) != table.digest:
+            raise CopyDamaged(
+                made, "the compressed file does not restore the original bytes", hint="Check the disk, then try again."
+            )
+    return table.size, size
+
+
+def content_digest(file: BinaryIO) -> bytes:
+    """Return the SHA-256 of a whole file."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
 
 
 class CompressedFile(io.BufferedReader):
@@ -236,6 +149,18 @@ class CompressedFile(io.BufferedReader):
             kept += content.partition(b"\n")[2] if lost else content
             lost = lost and b"\n" not in content
         return bytes(kept)
+
+    def intact_frames(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the intact frames: the start of each in the content, and its bytes.
+
+        If the table was lost, the starts after a damaged frame are unknown, so the first damaged frame is the end.
+        """
+        for number, start in enumerate(self.table.starts[:-1]):
+            try:
+                yield start, self._frames.content(number)
+            except CopyDamaged:
+                if not self.table.digest:
+                    return
 
     def format_damage(self) -> str:
         """Return a description of damage outside the frames, or an empty string if the file is intact."""
@@ -364,8 +289,7 @@ def _find_frames(data: bytes) -> FrameTable:
     length = _trailer_size(count)
     if len(data) > at + length and (table := _read_trailer(data[at : at + length], count, at)):
         return replace(table, extra=len(data) - at - length)
-    sizes = [(packed, FRAME) for packed, _ in frames[:-1]] + frames[-1:]  # All frames except the last are full.
-    return _frame_table(sizes, [], b"", has_end=data[at : at + 4] == _METADATA_MAGIC)
+    return _frame_table(frames, [], b"", has_end=data[at : at + 4] == _METADATA_MAGIC)
 
 
 def _frame_at(data: bytes, at: int) -> tuple[int, int] | None:
