@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Final
 import palaver
 
 from ..core.command_socket import (
-    ANSWER_SECONDS,
     GREETING,
     SOCKET,
     OwnProcessNeeded,
@@ -55,6 +54,8 @@ _CHECK: Final = 30.0
 """Seconds between two checks that the socket is still in the home."""
 _COPIES: Final = 8
 """Maximum number of commands at the same time."""
+_SECONDS: Final = 10
+"""Maximum duration of a command. Its caller waits for a shorter time, unless the caller itself was stopped."""
 _OUTPUT: Final = 32_000_000
 """Maximum bytes of output. The caller runs a command with more output itself."""
 _WARM: Final = (
@@ -142,7 +143,7 @@ class CommandServer:
                 number = os.fork()
                 if number == 0:
                     listener.close()
-                    _run_copy(connection, self._home)
+                    _run_copy(connection, self._home)  # does not return
                 self._copies.add(number)
         return True
 
@@ -170,10 +171,10 @@ def _code() -> Mapping[str, tuple[int, int]]:
 def _run_copy(connection: socket.socket, home: Home) -> None:
     """Answer a command and end this process. A command that cannot be answered is dropped without an answer."""
     try:
-        signal.alarm(int(ANSWER_SECONDS) + 1)
+        signal.alarm(_SECONDS)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         run_for_another_process()
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(_SECONDS)
         connection.sendall(GREETING)
         _answer(connection, home)
     finally:
@@ -182,7 +183,7 @@ def _run_copy(connection: socket.socket, home: Home) -> None:
 
 def _answer(connection: socket.socket, home: Home) -> None:
     """Run the command of a request, and send its status and output."""
-    mark, folder, screen, output, errors, words, variables, data = receive(connection)
+    mark, program, folder, screen, output, errors, words, variables, data = receive(connection)
     if mark != identity():
         return
     os.environ.clear()
@@ -193,6 +194,7 @@ def _answer(connection: socket.socket, home: Home) -> None:
     os.chdir(folder)
     if not _is_home(home):
         return
+    sys.executable = os.fsdecode(program)
     sys.argv = [*map(os.fsdecode, separated(words))]
     sys.modules["__main__"].__package__ = "palaver" if Path(sys.argv[0]).name == "__main__.py" else None
     chunks: list[bytes] = []

@@ -85,7 +85,7 @@ def identity() -> bytes:
 
     The server itself detects that its files were replaced, for example by an upgrade.
     """
-    return ascii((sys.executable, __file__, sys.version, sys.getfilesystemencoding())).encode()
+    return ascii((sys.prefix, __file__, sys.version, sys.getfilesystemencoding())).encode()
 
 
 def joined(fields: Iterable[bytes]) -> bytes:
@@ -224,7 +224,8 @@ def _request(arguments: Sequence[str], data: bytes) -> list[bytes]:
     folder = os.getcwd()  # noqa: PTH109
     words = joined(map(os.fsencode, arguments))
     variables = joined(os.fsencode(f"{name}={value}") for name, value in os.environ.items())
-    return [identity(), os.fsencode(folder), *map(str.encode, (screen, *streams)), words, variables, data]
+    program = os.fsencode(sys.executable)
+    return [identity(), program, os.fsencode(folder), *map(str.encode, (screen, *streams)), words, variables, data]
 
 
 def _write(chunks: Sequence[bytes], status: int) -> int | None:
