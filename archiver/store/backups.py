@@ -84,17 +84,17 @@ class Backups:
             raise StoreError("not enough free space for a backup of the database", hint="Free some space.")
         number = max(map(_number, self.all()), default=0) + 1
         made = self._folder / f"palaver-{number:06}-{_utc_day()}.db.zst"
-        unfinished, compressed = self._folder / "unfinished", self._folder / "unfinished.zst"
+        copy, smaller, compressed = unfinished = [self._folder / f"unfinished{end}" for end in ("", ".db", ".zst")]
         try:
-            for path in (unfinished, compressed):
+            for path in unfinished:
                 path.unlink(missing_ok=True)
                 path.touch(mode=0o600)
-            database.copy_to(unfinished)
-            _leave_out_vectors(unfinished)
-            if problems := Database.problems(unfinished):
-                raise StoreCorrupt(f"{unfinished}: {problems[0]}", hint="Check the disk.")
+            database.copy_to(copy)
+            _leave_out_vectors(copy, smaller)
+            if problems := Database.problems(smaller):
+                raise StoreCorrupt(f"{smaller}: {problems[0]}", hint="Check the disk.")
             try:
-                compress_file(unfinished, compressed, _FRAME)
+                compress_file(smaller, compressed, _FRAME)
             except CopyDamaged as damage:
                 raise StoreCorrupt(str(damage), hint=damage.hint) from None
             with replacing(_checksum_file(made)) as file:
@@ -102,7 +102,7 @@ class Backups:
             compressed.replace(made)
             sync_path(self._folder)
         finally:
-            for path in (unfinished, compressed):
+            for path in unfinished:
                 path.unlink(missing_ok=True)
         for old in self.all()[KEPT:]:
             old.unlink(missing_ok=True)
@@ -131,12 +131,13 @@ class Backups:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _leave_out_vectors(path: Path) -> None:
-    """Delete the vectors and token embeddings from a copy of the database, which no other process has open."""
+def _leave_out_vectors(path: Path, target: Path) -> None:
+    """Delete vectors and token embeddings from a copy of the database, and write the copy without gaps to a file."""
     with translated_errors(path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as copy:
         copy.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         copy.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF").fetchall()
-        copy.execute("BEGIN; DELETE FROM token; DELETE FROM vector; UPDATE item SET embedded = NULL; COMMIT; VACUUM")
+        copy.execute("BEGIN; DELETE FROM token; DELETE FROM vector; UPDATE item SET embedded = NULL; COMMIT")
+        copy.execute("VACUUM INTO ?", (str(target),))  # Unlike VACUUM, it needs no space in the folder of the system.
 
 
 def extracted(backup: Path, folder: Path) -> Path:
