@@ -36,7 +36,7 @@ from .stopwatch import Took, machine_load
 from .table import table, write_section
 
 _PLUGIN: Final = PROJECT / "agents"
-_RUNS: Final = 15
+_RUNS: Final = 9
 _COMMON: Final = {"session_id": "bench", "transcript_path": "/x.jsonl"}
 _CALLS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "session-start": ("SessionStart", {"source": "startup"}),
