@@ -23,13 +23,24 @@ from ..core.errors import (
     UnknownProject,
 )
 from ..core.ids import canonical
-from ..core.query import ALSO_MAX, FIELDS, IDS_MAX, LIMIT_MAX, Comparison, FilterField, Filters, Query, ToolParameter
-from ..core.results import BUDGET, OutputMatches, Results
+from ..core.query import (
+    ALSO_MAX,
+    FIELDS,
+    IDS_MAX,
+    LIMIT_MAX,
+    LISTS,
+    Comparison,
+    FilterField,
+    Filters,
+    Query,
+    ToolParameter,
+)
+from ..core.results import BUDGET, ComputedList, OutputMatches, Results
 from ..core.text import is_one_word
 from ..core.tokens import count
 from ..search.search_index import SearchIndex
 from ..templates.environment import has_transcript
-from ..templates.json_output import details_json, output_json, results_json, transcript_json
+from ..templates.json_output import computed_list_json, details_json, output_json, results_json, transcript_json
 from ..templates.quote import brief
 from ..templates.render import Renderer
 from ..templates.truncation import largest_fitting
@@ -81,20 +92,23 @@ FilterValues: TypeAlias = Annotated[
 class ConversationContext(Struct, frozen=True):
     """Context of the tools: the search, the renderer of Markdown replies, and the client's project if it is known.
 
-    `project_names` returns the names of all projects, the one with the latest session first.
+    `project_names` returns the names of all projects, the one with the latest session first. `find_list` is
+    `ListSearch.find`, or None if the tools have no lists.
     """
 
     index: SearchIndex
     renderer: Renderer
     here: str = ""
     project_names: Callable[[], Sequence[str]] = tuple
+    find_list: Callable[[Query], ComputedList] | None = None
 
 
 def search(
     conversation: ConversationContext,
     query: Annotated[
-        SearchInput, Field(description="A question or keywords; an array finds exchanges with all concepts")
-    ],
+        SearchInput | None,
+        Field(description="A question or keywords; an array finds exchanges with all concepts; omit for the newest"),
+    ] = None,
     mode: Annotated[
         Literal["vector", "text", "both"], Field(description="vector: meaning; text: exact words, ids, error codes")
     ] = "both",
@@ -117,6 +131,7 @@ def search(
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
     Returns one line per hit (id, date, type, title), ~30 tokens each, best first; hits of one session also name it.
+    Last sessions of a project: by "session" without query. How to run or test: kind "command". Error: kind "fix".
     Next: get_observations with the 1-3 best ids. types, concepts and files need a single-concept query.
     """
     if place == "output" and also:
@@ -125,7 +140,14 @@ def search(
         matches = _output(conversation, query, limit, Filters.parse(**_arguments(filters)))
         return _matches(conversation, matches, response_format, filtered=any(filters.values()))
     plain_query = _unquoted(query)
-    asked = Query.parse(plain_query, mode=mode, limit=limit, also=also or (), by=by, **_arguments(filters))
+    if plain_query is None and also:
+        raise InvalidInput("`also` needs `query`", hint="Move the first wording to `query`.")
+    if plain_query is None:
+        asked = Query.newest(limit=limit, by=by, **_arguments(filters))
+    else:
+        asked = Query.parse(plain_query, mode=mode, limit=limit, also=also or (), by=by, **_arguments(filters))
+    if not LISTS.isdisjoint(asked.filters.kinds):
+        return _list(conversation, asked, response_format)
     if asked.prefers_project:
         asked = replace(asked, here=conversation.here)
     results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(plain_query, str))
@@ -134,6 +156,16 @@ def search(
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.
     return _json({**results_json(results, budget=_JSON), "next": None})
+
+
+def _list(conversation: ConversationContext, query: Query, form: Format) -> ToolReply:
+    """Return the rows of a kind in `LISTS`. Raises `InvalidInput` if the tools have no lists."""
+    if conversation.find_list is None:
+        raise InvalidInput("Only conversations can be searched", hint="Omit `kind`.")
+    rows = conversation.find_list(replace(query, here=conversation.here))
+    if form == "markdown":
+        return ToolReply(conversation.renderer.computed_list(rows, in_project=bool(query.filters.projects)))
+    return _json(computed_list_json(rows, budget=_JSON))
 
 
 def _arguments(filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,7 +304,16 @@ def error_message(error: PalaverError) -> str:
 def _open(config: ServerConfig) -> ConversationContext:
     archive = config.archive.another().search
     here = archive.project_at(config.project)
-    return ConversationContext(archive, config.renderer, here, lambda: [project.name for project in archive.projects()])
+
+    def names() -> list[str]:
+        return [project.name for project in archive.projects()]
+
+    def find_list(query: Query) -> ComputedList:
+        from ..observe.list_search import ListSearch  # loads the rules, which few calls need
+
+        return ListSearch(archive).find(query)
+
+    return ConversationContext(archive, config.renderer, here, names, find_list)
 
 
 def _projects(config: ServerConfig) -> str:

@@ -11,28 +11,34 @@ import shlex
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from ..archiver.store import Store
 from ..core.command_socket import need_own_process
 from ..core.document import DocumentFilter
 from ..core.errors import InvalidLineRange
 from ..core.home import Home
 from ..core.memory import project_namespace
-from ..core.query import CONTEXT_MAX, FIELDS, PER_SESSION, Comparison, FilterField, Filters, Query
+from ..core.query import (
+    CONTEXT_MAX,
+    FIELDS,
+    LISTS,
+    PER_SESSION,
+    Comparison,
+    FilterField,
+    Filters,
+    HitKind,
+    Query,
+)
 from ..core.reports import many
-from ..core.text import similar_names
 from ..observe.archive import Archive
-from ..observe.commands.known_fixes import closest_passages, known_fixes
-from ..observe.commands.project_commands import known_tasks, project_commands
+from ..observe.list_search import ListSearch
 from ..search.archive_search import ArchiveSearch
 from ..search.code_search import CodeSearch
 from ..search.query.query_analysis import redacted, unpacked
-from ..search.query.tokenizer import check_projects
 from ..templates.json_output import (
     code_lines_json,
     details_json,
@@ -46,6 +52,9 @@ from ..templates.truncation import MIN_BUDGET
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_message, print_page, raw_output, renderer
 from .project_option import archived_as, in_project, is_folder, places_of
+
+_USAGES: Final = {HitKind.COMMAND: "how TASK", HitKind.FIX: "fix ERROR", HitKind.OPEN: "open"}
+"""Command that prints each list, for messages."""
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -133,8 +142,8 @@ _budget = click.option(
     help="With --in output or code: lines to show before and after a match.",
 )
 @click.option("--symbol", metavar="NAME", help="Find functions, classes and other code units with this name.")
-@click.option("--fix", is_flag=True, help="Show what fixed the error message WORDS, as `palaver fix` does.")
-@click.option("--how", is_flag=True, help="Show the commands for the task in WORDS, as `palaver how` does.")
+@click.option("--fix", is_flag=True, help="Same as --kind fix.")
+@click.option("--how", is_flag=True, help="Same as --kind command.")
 @click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
 @click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
 @click.option("--explain", is_flag=True, help="Show how each score is calculated.")
@@ -160,8 +169,10 @@ def search(
     """Search conversations, memories, documents and code, one line per hit.
 
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
-    every word that begins with `instal`. Without words, the newest entries that match the filters are listed. Filters
-    can be repeated. An entry must match one of the values.
+    every word that begins with `instal`. Without words, the newest entries that match the filters are listed, or with
+    --by session the newest sessions. Filters can be repeated. An entry must match one of the values.
+
+    --kind command, fix and open list the same as `palaver how`, `fix` and `open`.
 
     Output of successful tool calls is not indexed. `--in output` searches the archived transcripts for output that
     contains exactly WORDS, newest first, for at most 10 seconds.
@@ -174,8 +185,8 @@ def search(
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if fix or how:
-        _print_known_commands(query, fix=fix, how=how, limit=options["limit"], projects=options["projects"])
+    if kind := _list_kind(options, fix=fix, how=how):
+        print_list(kind, _parse_query(" ".join(query), options), as_json=as_json)
         return
     if symbol is not None or place != "conversations":
         _print_exact(place, symbol, " ".join(query), options, context=context, budget=budget, as_json=as_json)
@@ -210,20 +221,22 @@ def _print_exact(
         answer(text, options, context=context, budget=budget, as_json=as_json)
 
 
-def _print_known_commands(query: Sequence[str], *, fix: bool, how: bool, limit: int, projects: Sequence[str]) -> None:
-    """Print the results of `--fix` or `--how`.
+def _list_kind(options: Mapping[str, Any], *, fix: bool, how: bool) -> HitKind | None:
+    """Return the kind of list that `--kind`, `--fix` or `--how` requests, or None.
 
     Raises:
-        UsageError: Words are missing, or another option was given that does not apply to these results.
+        UsageError: Several kinds are requested, or another option does not apply to this list.
     """
-    context, usable = click.get_current_context(), {"query", "fix", "how", "limit", "projects", "as_json"}
-    stated = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    if not query or (fix and how) or not usable.issuperset(stated):
-        raise click.UsageError(
-            "--fix and --how need WORDS. Of the other options, only --project, --limit and --json apply to them."
-        )
-    answer = print_fixes if fix else print_commands
-    answer(" ".join(query), projects, limit, as_json=bool(context.params["as_json"]))
+    kinds = {*map(HitKind, FIELDS["kinds"].parsed(options["kinds"]))}
+    kinds |= {kind for kind, is_requested in ((HitKind.FIX, fix), (HitKind.COMMAND, how)) if is_requested}
+    if kinds.isdisjoint(LISTS):
+        return None
+    if len(kinds) > 1:
+        raise click.UsageError("Commands, fixes and open items cannot be combined with another kind.")
+    [kind] = kinds
+    filters = set(FIELDS) if kind is HitKind.OPEN else {"projects", "kinds"}
+    refuse_others({"query", "also", "fix", "how", "limit", "as_json", *filters}, f"--kind {kind}")
+    return kind
 
 
 def _is_empty() -> bool:
@@ -242,7 +255,7 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
 
     Raises:
         InvalidInput: A value is invalid.
-        UsageError: Neither words nor filters were given, or `--also` without words.
+        UsageError: `--also` was given without words.
     """
     if options["cursor"]:
         unpacked(options["cursor"])  # else a query that is also invalid would hide the invalid cursor
@@ -252,10 +265,7 @@ def _parse_query(query: str | list[str], options: dict[str, Any]) -> Query:
     if options["also"]:
         raise click.UsageError("--also needs WORDS.")
     del options["mode"], options["weak"], options["per_session"], options["also"]
-    newest = Query.newest(**options)
-    if not newest.filters:
-        raise click.UsageError("Give WORDS or a filter option.")
-    return newest
+    return Query.newest(**options)
 
 
 @click.command()
@@ -343,14 +353,14 @@ def read(path: str, lines: str, *, raw: bool, budget: int, as_json: bool) -> Non
         click.echo(f"Next part: palaver read {shlex.quote(name)} {first}-{last or ''}")
 
 
-def open_layers(home: Home | None = None) -> ArchiveSearch:
-    """Open an archive for search, by default the archive of `Home.find()`.
+def open_layers(home: Home | None = None, usage: str = "search WORDS") -> ArchiveSearch:
+    """Open an archive for search, by default the archive of `Home.find()`. `usage` is the user's command, for messages.
 
     Raises:
         DemoOnly: Only demo data is archived.
     """
     archive = Archive(home or Home.find())
-    refuse_demo_only(archive.home, "search WORDS")
+    refuse_demo_only(archive.home, usage)
     return archive.search
 
 
@@ -490,7 +500,7 @@ def fix(error: Sequence[str], *, project: str | None, limit: int, as_json: bool)
     ERROR is text from the output of the failed command. The fix of most sessions comes first, then the newest. Without
     a fix, the closest passages of the conversations are listed. Pass the IDs to `palaver show` or `palaver read`.
     """
-    print_fixes(" ".join(error), [project] if project else [], limit, as_json=as_json)
+    print_list(HitKind.FIX, _query_in(project, error, limit), as_json=as_json)
 
 
 @click.command()
@@ -504,65 +514,28 @@ def how(task: Sequence[str], *, project: str | None, limit: int, as_json: bool) 
     TASK is test, lint, format, type check, build, install, run, release, check, or words of the command. Only commands
     that succeeded at least once are listed. Pass the IDs to `palaver show` or `palaver read`.
     """
-    print_commands(" ".join(task), [project] if project else [], limit, as_json=as_json)
+    print_list(HitKind.COMMAND, _query_in(project, task, limit), as_json=as_json)
 
 
-def print_fixes(error: str, projects: Sequence[str], limit: int, *, as_json: bool) -> None:
-    """Print the known fixes of an error.
-
-    Raises:
-        DemoOnly: Only demo data is archived.
-        UnknownProject: A project is unknown.
-    """
-    need_own_process()  # This search can take seconds.
-    with Archive.find() as archive:
-        refuse_demo_only(archive.home, "fix ERROR")
-        names = _known(archive.store, projects)
-        fixes = known_fixes(archive.search, archive.store, error, names)
-        passages = None if fixes else closest_passages(archive.search, error, names)
-    first, nearest = fixes[:limit], passages.hits if passages else ()
-    if as_json:
-        titles = [{"id": hit.id, "title": hit.title} for hit in nearest]
-        print_json({"fixes": first, "total": len(fixes), "nearest": titles})
-        return
-    page = renderer()
-    text = page.render("fix", fixes=first, total=len(fixes), scope=_scope(projects), near=nearest)
-    print_page(text + (page.search(passages) if passages and nearest else ""))
+def _query_in(project: str | None, words: Sequence[str], limit: int) -> Query:
+    """Return a query with a filter for a project given by name or folder, or without it for None."""
+    return Query.parse(" ".join(words), limit=limit, projects=[archived_as(project)] if project else [])
 
 
-def print_commands(task: str, projects: Sequence[str], limit: int, *, as_json: bool) -> None:
-    """Print the commands for a task.
+def print_list(kind: HitKind, query: Query, *, as_json: bool) -> None:
+    """Print the commands for a task, the known fixes of an error, or open items.
 
     Raises:
         DemoOnly: Only demo data is archived.
+        InvalidInput: A filter or the text is invalid.
         UnknownProject: A project is unknown.
     """
-    home = Home.find()
-    refuse_demo_only(home, "how TASK")
-    with Archive(home).store as store:
-        names = _known(store, projects)
-        commands = project_commands(store, task, names)
-        tasks = [] if commands else known_tasks(store, names)
-    first = commands[:limit]
+    if kind is HitKind.FIX:
+        need_own_process()  # This search can take seconds.
+    query = replace(query, filters=replace(query.filters, kinds=(kind,)))
+    with open_layers(usage=_USAGES[kind]) as layers:
+        rows = ListSearch(layers).find(query)
     if as_json:
-        print_json({"commands": first, "total": len(commands), "tasks": tasks})
+        print_json(rows)
     else:
-        total, scope = len(commands), _scope(projects)
-        similar = next((name for word in task.split() for name in similar_names(word.lower(), tasks)), "")
-        page = renderer().render("how", task=task, commands=first, total=total, tasks=tasks, near=similar, scope=scope)
-        print_page(page)
-
-
-def _known(store: Store, projects: Sequence[str]) -> list[str]:
-    """Return the names under which projects are archived.
-
-    Raises:
-        UnknownProject: A project is unknown.
-    """
-    names = list(map(archived_as, projects))
-    check_projects(store, names)
-    return names
-
-
-def _scope(projects: Sequence[str]) -> str:
-    return " for this project" if projects else ""
+        print_page(renderer().computed_list(rows, in_project=bool(query.filters.projects)))

@@ -14,7 +14,7 @@ from ..archiver.deletion.deletions import explain_deletions
 from ..archiver.store.session_label_table import SessionLabel, SessionLabelTable, tag_of
 from ..core.conversation import show_day
 from ..core.errors import InvalidInput
-from ..core.query import LIMIT_MAX, Filters, Query
+from ..core.query import LIMIT_MAX, Filters, HitKind, Query
 from ..core.results import SessionOutline
 from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import projects_of
@@ -24,7 +24,7 @@ from ..templates.quote import line
 from .demo import refuse_demo_only
 from .output import as_json, date_option, is_interactive, print_json, print_page, renderer
 from .project_option import archived_as, only_projects, only_tags, places_of
-from .search import open_layers
+from .search import open_layers, print_list
 
 _PICKED_MAX: Final = 300
 """Maximum number of sessions to choose from."""
@@ -119,14 +119,8 @@ def open(  # noqa: A001 - the name of the command
     that a later session worked on, by its title or result, are left out.
     """
     places = [place for project in projects for place in places_of(project)]
-    with open_layers() as layers:
-        items = layers.open_items(Filters.parse(after=after, before=before, projects=places, tags=tags), limit)
-    if as_json:
-        print_json({"items": items})
-    elif items:
-        print_page(renderer().render("open_items", items=items))
-    else:
-        click.echo("No session has open items or next steps. To list sessions: palaver sessions")
+    filters = Filters.parse(after=after, before=before, projects=places, tags=tags)
+    print_list(HitKind.OPEN, Query((), limit=limit, filters=filters), as_json=as_json)
 
 
 def _choices(options: dict[str, Any]) -> list[SessionOutline]:

@@ -58,13 +58,20 @@ class Role(StrEnum):
 
 
 class HitKind(StrEnum):
-    """Kind of the content that a hit shows."""
+    """Kind of the content that a hit shows. The kinds in `LISTS` are not indexed."""
 
     OBSERVATION = "observation"
     EXCHANGE = "exchange"
     MEMORY = "memory"
     DOCUMENT = "document"
     CODE = "code"
+    COMMAND = "command"
+    FIX = "fix"
+    OPEN = "open"
+
+
+LISTS: Final = frozenset((HitKind.COMMAND, HitKind.FIX, HitKind.OPEN))
+"""Kinds whose rows are computed from conversations: commands of projects, fixes of errors, and open items."""
 
 
 class Grouping(StrEnum):
@@ -342,11 +349,14 @@ class Filters(Struct, frozen=True):
         _Values,
         FilterField(
             "kind",
-            "Only this kind: observation, exchange, memory, ...",
+            "Only this kind: observation, exchange, memory, ..., command, fix, open.",
             "KIND",
             lambda item: (item.kind,),
             choices=HitKind,
-            parameter=ToolParameter(is_single=True),
+            parameter=ToolParameter(
+                "command: how something is run; fix: what mended the error in query; open: open items",
+                is_single=True,
+            ),
             in_output=False,
         ),
     ] = ()

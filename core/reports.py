@@ -127,6 +127,7 @@ class KnownFix(Struct, frozen=True):
         files: Files that were edited.
         sessions: Number of sessions with this fix.
         exact: True if `error` contains every word of the error that was searched, also IDs such as that of a commit.
+        start_line: Line of the transcript with the failed command. The repair ends on `end_line`.
     """
 
     id: str
@@ -139,6 +140,8 @@ class KnownFix(Struct, frozen=True):
     files: tuple[str, ...] = ()
     sessions: int = 1
     exact: bool = True
+    start_line: int = 0
+    end_line: int = 0
 
 
 class ProjectCommand(Struct, frozen=True):
@@ -152,6 +155,7 @@ class ProjectCommand(Struct, frozen=True):
         succeeded: Number of successful runs.
         failed: Number of failed runs.
         sessions: Number of sessions that ran the command.
+        start_line: Line of the transcript with the last successful run. Its result is on `end_line`.
     """
 
     id: str
@@ -163,6 +167,8 @@ class ProjectCommand(Struct, frozen=True):
     succeeded: int
     failed: int
     sessions: int
+    start_line: int
+    end_line: int
 
 
 class Injection(Struct, frozen=True):

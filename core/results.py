@@ -19,7 +19,7 @@ from .conversation import Exchange, Kind, Milliseconds, SessionKind, Span, Turn
 from .document import EditedUnit, UnitEdit
 from .observation import NEXT, OPEN, OUTCOME, Observation
 from .query import Query
-from .reports import NanoDollars
+from .reports import KnownFix, NanoDollars, ProjectCommand
 from .tokens import count
 
 BUDGET = 10_000
@@ -82,6 +82,11 @@ class Hit(Struct, frozen=True):
     def outcome(self) -> str:
         """First result of a whole session, with its label, or an empty text."""
         return outcome_of(self.facts, self.title) if self.kind == "session" else ""
+
+    @property
+    def gist(self) -> list[str]:
+        """First result, first open item and first next step of a whole session, each with its label."""
+        return gist_of(self.facts, self.title) if self.kind == "session" else []
 
 
 class UnknownName(NamedTuple):
@@ -280,6 +285,12 @@ def outcome_of(facts: Sequence[str], title: str) -> str:
     return next((fact for fact in results if fact.removeprefix(OUTCOME) != title), "")
 
 
+def gist_of(facts: Sequence[str], title: str) -> list[str]:
+    """Return the first result, the first open item and the first next step among the facts of a session card."""
+    firsts = (next((fact for fact in facts if fact.startswith(label)), "") for label in (OPEN, NEXT))
+    return [*filter(None, (outcome_of(facts, title), *firsts))]
+
+
 class SessionOutline(Struct, frozen=True):
     """Session in a list of sessions.
 
@@ -310,8 +321,7 @@ class SessionOutline(Struct, frozen=True):
     @property
     def gist(self) -> list[str]:
         """First result, first open item and first next step of the session."""
-        firsts = (next((fact for fact in self.facts if fact.startswith(label)), "") for label in (OPEN, NEXT))
-        return [*filter(None, (outcome_of(self.facts, self.title), *firsts))]
+        return gist_of(self.facts, self.title)
 
 
 class SessionPage(Struct, frozen=True):
@@ -328,6 +338,7 @@ class OpenItem(Struct, frozen=True):
     Attributes:
         text: Fact of the card, with its label: `Open: ...` or `Next: ...`.
         session: Short session ID.
+        line: Line of the transcript that proves the item.
     """
 
     text: str
@@ -337,6 +348,35 @@ class OpenItem(Struct, frozen=True):
     session_title: str
     session_id: str
     path: str
+    line: int = 0
+
+
+class CommandList(Struct, frozen=True):
+    """Commands for a task, and their total number. Without commands, `tasks` are those with a known command."""
+
+    task: str
+    commands: tuple[ProjectCommand, ...]
+    total: int
+    tasks: tuple[str, ...] = ()
+
+
+class FixList(Struct, frozen=True):
+    """Fixes of an error, and their total number. Without fixes, `nearest` are the closest passages."""
+
+    fixes: tuple[KnownFix, ...]
+    total: int
+    nearest: Results | None = None
+
+
+class OpenItemList(Struct, frozen=True):
+    """Open items and next steps of past sessions. `unmatched` is the query, if none of them matches it."""
+
+    items: tuple[OpenItem, ...]
+    unmatched: str = ""
+
+
+ComputedList: TypeAlias = CommandList | FixList | OpenItemList
+"""Rows of one of the kinds in `LISTS`."""
 
 
 class StartedSubagent(Struct, frozen=True):

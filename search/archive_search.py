@@ -131,9 +131,10 @@ class ArchiveSearch(Closing):
             page = self.sessions(query)
             sessions += page.sessions
             if not page.cursor:
-                return items_of(sessions)[:limit]
+                items = items_of(sessions)
+                break
             query = replace(query, cursor=page.cursor)
-        return items[:limit]
+        return list(map(self._sessions.with_line, items[:limit]))
 
     def project_at(self, folder: Path) -> str:
         """Return the project filter for the sessions of a folder: a path or name, or an empty string if it has none."""

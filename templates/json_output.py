@@ -26,8 +26,12 @@ from ..core.reports import DOLLAR, MONEY, ConsistencyReport, HealthReport
 from ..core.results import (
     BUDGET,
     AnswerReceipt,
+    CommandList,
+    ComputedList,
     Detail,
+    FixList,
     Hit,
+    OpenItemList,
     OutputMatch,
     OutputMatches,
     Results,
@@ -43,6 +47,9 @@ _QUERY_CHARACTERS: Final = 300
 """Maximum characters of the query that a reply repeats."""
 _TYPICAL_TOKENS: Final = 1_000
 """Provisional value of the field `tokens` while the cost of the reply, which includes this field, is computed."""
+
+_COST: Final = 20
+"""Maximum tokens of the field `tokens`."""
 
 Object = dict[str, Any]
 _Item = TypeVar("_Item")
@@ -105,6 +112,11 @@ def _number(exchange: Exchange) -> int:
     return exchange.ordinal + 1
 
 
+def _nearest(rows: FixList) -> list[Object]:
+    hits = rows.nearest.hits if rows.nearest else ()
+    return [to_json({"id": hit.id, "title": hit.title}) for hit in hits]
+
+
 def _until(deletion: Deletion) -> str | None:
     return None if deletion.until is None else show_instant(deletion.until)
 
@@ -128,6 +140,9 @@ _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     TranscriptExcerpt: ObjectFormat({"subagents"}, computed={"also_in": _other_sessions, "exchanges": _exchanges}),
     Exchange: ObjectFormat({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
     Turn: ObjectFormat({"at", "record", "group", "reads", "writes"}),
+    CommandList: ObjectFormat({"task"}),
+    FixList: ObjectFormat(computed={"nearest": _nearest}),
+    OpenItemList: ObjectFormat({"unmatched"}),
     StoredMemory: ObjectFormat({"key", "decayed", "strikes"}, {"memory", "stats"}, {**_ID, "protected": "protected"}),
     AnswerReceipt: ObjectFormat({"tokens"}, added={"answer_tokens": "tokens"}),
     Edge: ObjectFormat({"inferred"}, added={"source": "source_id", "target": "target_id"}),
@@ -264,6 +279,11 @@ def output_json(matches: OutputMatches, *, budget: int = BUDGET) -> Object:
         return with_tokens(to_json(matches.first(some)))
 
     return _first_items(matches.matches, shown, budget)
+
+
+def computed_list_json(rows: ComputedList, *, budget: int = BUDGET) -> Object:
+    """Return commands, fixes or open items, as many as the budget allows."""
+    return with_tokens(fit_json(to_json(rows), budget - _COST))
 
 
 def symbols_json(symbols: Symbols, *, budget: int = BUDGET) -> Object:

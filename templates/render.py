@@ -25,9 +25,13 @@ from ..core.reports import HANDOFF_TOKENS, Handoff
 from ..core.results import (
     BUDGET,
     CitedAnswer,
+    CommandList,
+    ComputedList,
     Detail,
     DigestSection,
+    FixList,
     Hit,
+    OpenItemList,
     OutputMatch,
     OutputMatches,
     Results,
@@ -37,7 +41,7 @@ from ..core.results import (
     ZeroResultExplanation,
     result_limit,
 )
-from ..core.text import readable
+from ..core.text import readable, similar_names
 from ..core.tokens import count
 from .environment import (
     Templates,
@@ -289,6 +293,19 @@ class Renderer:
             return self.fill("output", found=matches.first(some), filtered=filtered, name_budget=_NAME)
 
         return self._first_items(matches.matches, page)
+
+    def computed_list(self, rows: ComputedList, *, in_project: bool) -> str:
+        """Return commands, fixes or open items. `in_project` is true if the query has a filter for projects."""
+        match rows:
+            case CommandList():
+                words = (similar_names(word.lower(), rows.tasks) for word in rows.task.split())
+                similar = next((name for names in words for name in names), "")
+                return self.render("how", rows=rows, near=similar, in_project=in_project)
+            case FixList():
+                page = self.render("fix", rows=rows, in_project=in_project)
+                return page + (self.search(rows.nearest) if rows.nearest and rows.nearest.hits else "")
+            case OpenItemList():
+                return self.render("open_items", rows=rows, name_budget=_NAME)
 
     def symbols(self, symbols: Symbols, *, filtered: bool) -> str:
         """Return the units of code found by name, one line each. `filtered` is true if filters applied."""

@@ -284,12 +284,12 @@ def _fixes(
             continue
         fix = KnownFix(
             ids.show("exchange", stored.key), session.project, exchange.ended or exchange.started,
-            without_roots(run.command, roots), line, Remedy.EDIT,
+            without_roots(run.command, roots), line, Remedy.EDIT, start_line=run.line,
         )  # fmt: skip
         if repair := repairs.get(run.position):
             remedy = Remedy.BEFORE if repair.before else Remedy.INSTEAD
-            worked = _in_folder(repair.folder, repair.worked.text)
-            yield share, replace(fix, remedy=remedy, worked=without_roots(worked, roots))
+            worked, end = _in_folder(repair.folder, repair.worked.text), repair.later.result.line
+            yield share, replace(fix, remedy=remedy, worked=without_roots(worked, roots), end_line=end)
         elif (repaired := _repaired(fix, run, runs[place + 1 :], turns, roots)) is not None:
             yield share, repaired
 
@@ -328,13 +328,15 @@ def _repaired(
 ) -> KnownFix | None:
     """Return the fix with what was changed before the failed command succeeded, or None if nothing was changed."""
     misplaced = is_misplaced(fix.error)
-    if misplaced and (worked := _elsewhere(run, later)):
-        return replace(fix, remedy=Remedy.INSTEAD, worked=without_roots(worked, roots))
+    if misplaced and (moved := _elsewhere(run, later)):
+        worked = without_roots(_in_folder(moved.folder, moved.command), roots)
+        return replace(fix, remedy=Remedy.INSTEAD, worked=worked, end_line=moved.result.line)
     if is_misused(fix.error) and not misplaced:
         return None
     passed = _passed(run, later, turns)
     if passed is None:
         return None
+    fix = replace(fix, end_line=passed.result.line)
     if not misplaced and (files := _edited(turns, run.position, passed.position, roots)):
         return replace(fix, files=files)
     if helped := " && ".join(_changes(later[: later.index(passed)])):
@@ -345,14 +347,14 @@ def _repaired(
     return None
 
 
-def _elsewhere(run: ShellRun, later: Sequence[ShellRun]) -> str:
-    """Return the next command of the same program that succeeded in another folder, or an empty text."""
+def _elsewhere(run: ShellRun, later: Sequence[ShellRun]) -> ShellRun | None:
+    """Return the next run of the same program that succeeded in another folder, or None."""
     programs = {segment.program for segment in run.segments if not segment.is_reader}
     for other in later[:_ELSEWHERE]:
         named = other.folder not in ("", run.folder) or _OTHER_FOLDER.search(other.command)
         if named and not other.failed and programs.intersection(segment.program for segment in other.segments):
-            return _in_folder(other.folder, other.command)
-    return ""
+            return other
+    return None
 
 
 def _in_folder(folder: str, command: str) -> str:

@@ -34,8 +34,8 @@ _TASK_NAMES: Final = {
 class _Usage(Struct):
     """Runs of one command.
 
-    `forms` counts the full texts of its successful runs. `newest` is the time and the exchange key of the
-    last successful run.
+    `forms` counts the full texts of its successful runs. `newest` is the time, the exchange key, and the first and last
+    line of the last successful run.
     """
 
     task: str
@@ -43,16 +43,18 @@ class _Usage(Struct):
     succeeded: int = 0
     failed: int = 0
     sessions: set[int] = field(default_factory=set[int])
-    newest: tuple[Milliseconds, int] = (-1, 0)
+    newest: tuple[Milliseconds, int, int, int] = (-1, 0, 0, 0)
 
 
 def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> list[ProjectCommand]:
     """Return the commands that succeeded at a task. Commands of the most recently used project come first.
 
     Within a project, the most frequent command comes first. `task` names one of `TASKS`, as in `tests` or `run the unit
-    tests`. Any other text selects the commands that contain all its words.
+    tests`. Any other text selects the commands that contain all its words, and an empty text the commands of all tasks.
     """
     wanted, words = parse_task(task)
+    if task.strip() and not (wanted or words):
+        return []
     usages: dict[tuple[str, str], _Usage] = {}
     for stored, session in _newest(store, projects):
         for run in shell_runs(stored.exchange.active_turns):
@@ -98,7 +100,9 @@ def _stem(word: str) -> str:
 def _matches(segment: Segment, task: str, words: frozenset[str]) -> bool:
     if task:
         return segment.task == task
-    return bool(words) and words <= words_of(segment.base) and not segment.is_reader
+    if not words:
+        return bool(segment.task)
+    return words <= words_of(segment.base) and not segment.is_reader
 
 
 def words_of(command: str) -> frozenset[str]:
@@ -141,13 +145,14 @@ def _count(usage: _Usage, stored: StoredExchange, run: ShellRun, segment: Segmen
     usage.sessions.add(stored.session)
     if not failed:
         usage.forms[segment.text] += 1
-        usage.newest = max(usage.newest, (stored.exchange.ended or stored.exchange.started or 0, stored.key))
+        at = stored.exchange.ended or stored.exchange.started or 0
+        usage.newest = max(usage.newest, (at, stored.key, run.line, run.result.line))
 
 
 def _command(project: str, base: str, usage: _Usage) -> ProjectCommand:
-    at, key = usage.newest
+    at, key, *lines = usage.newest
     usual = usage.forms.most_common(1)[0][0]
     return ProjectCommand(
         ids.show("exchange", key), project, at or None, usage.task, base, usual, usage.succeeded, usage.failed,
-        len(usage.sessions),
+        len(usage.sessions), *lines,
     )  # fmt: skip

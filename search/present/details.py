@@ -479,6 +479,8 @@ _NAMING = 3
 """Minimum number of distinct words in a title or result of a session that names an earlier open item."""
 _SAME = 0.6
 """Minimum share of the words of an open item that a later title or result contains if it is the work on this item."""
+_COMPARED = 40
+"""Number of letters and digits at the beginning of a fact or quote that are compared."""
 _LISTED_TITLE = 100
 """Maximum number of characters of the title of an observation in a list."""
 _ENTRY_TOKENS, _SUBAGENT_TOKENS, _NO_SUMMARY = 6, 16, 45
@@ -523,7 +525,7 @@ class Sessions:
             path=source.archived,
             start_line=first.start_line if first.path == source.archived else 1,
             end_line=last.end_line if last.path == source.archived else source.lines,
-            tokens=sum(cost.tokens for cost in self._store.exchanges.costs_of(keys)),
+            tokens=read_cost(self._store.exchanges.costs_of(keys), single=False),
             entries=entries,
             subagents=subagents,
             subagents_total=subagents_total,
@@ -567,6 +569,12 @@ class Sessions:
             )
         stored = self._store.exchanges.load([first])[first]
         return replace(exchange_observation(stored.exchange), type=ObservationType.GENERAL)
+
+    def with_line(self, item: OpenItem) -> OpenItem:
+        """Return an open item with the line that proves it, if its session has a card."""
+        number = self.find(item.session)
+        card = None if number is None else self._store.summaries.of_session(number)
+        return replace(item, line=line_of(item.text, card.observation.evidence)) if card else item
 
     def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
         """Return an outline of the session of each hit, in the same order."""
@@ -615,6 +623,18 @@ class Sessions:
             if (session := sessions.get(number)) is not None
             for label in (own.get(number, SessionLabel()),)
         }
+
+
+def line_of(fact: str, evidence: Sequence[Evidence]) -> int:
+    """Return the line of the evidence that a fact of a card quotes, or else the last line of the evidence, or 0."""
+    stated = _letters(fact.partition(": ")[2])
+    quotes = [(proof, _letters(proof.quote)) for proof in evidence if proof.quote]
+    quoting = [proof for proof, quote in quotes if quote[:_COMPARED] in stated or stated[:_COMPARED] in quote]
+    return max((proof.end_line for proof in quoting or evidence), default=0)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:

@@ -653,7 +653,10 @@ class Hits:
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
-                    hit = _session_hit(hit, name, cards.get(location.session), costs[location.session])
+                    card = cards.get(location.session)
+                    listed = card.observation.facts if card else ()
+                    facts = self._store.session_labels.undismissed(location.session, listed)
+                    hit = _session_hit(hit, name, facts, costs[location.session])
             else:
                 continue  # another process has just removed the exchange
             parts = event.parts if analyzed.text else ()
@@ -750,9 +753,8 @@ def _public_id(choice: Representative) -> str:
     )
 
 
-def _session_hit(hit: Hit, name: SessionName, card: StoredObservation | None, cost: int) -> Hit:
+def _session_hit(hit: Hit, name: SessionName, facts: tuple[str, ...], cost: int) -> Hit:
     """Return a hit for the whole session of this hit: with the ID, title, facts and token cost of the session."""
-    facts = card.observation.facts if card else ()
     return replace(
         hit, id=name.short_id, kind="session", type="session", title=name.title or hit.title, facts=facts, tokens=cost
     )
