@@ -107,7 +107,7 @@ def search(
     conversation: ConversationContext,
     query: Annotated[
         SearchInput | None,
-        Field(description="A question or keywords; an array finds exchanges with all concepts; omit for the newest"),
+        Field(description="A question or keywords; an array finds exchanges with all concepts"),
     ] = None,
     mode: Annotated[
         Literal["vector", "text", "both"], Field(description="vector: meaning; text: exact words, ids, error codes")
@@ -130,8 +130,8 @@ def search(
 ) -> ToolReply:
     """Search past coding sessions for decisions, fixes and lessons. Use it before solving a problem again.
 
-    Returns one line per hit (id, date, type, title), ~30 tokens each, best first; hits of one session also name it.
-    Last sessions of a project: by "session" without query. How to run or test: kind "command". Error: kind "fix".
+    Returns one line per hit (id, date, type, title), ~30-35 tokens each, best first; hits of one session also name it.
+    Without query: the newest; by "session": the last sessions.
     Next: get_observations with the 1-3 best ids. types, concepts and files need a single-concept query.
     """
     if place == "output" and also:

@@ -4,8 +4,9 @@ The findings of an answer cite observations and transcript lines. Each line of a
 that it comes from.
 
 The token cost of a turn is computed once and stored. A search result states the cost of reading its lines, and
-rendering these lines would take longer than the rest of the result. For 439 real observations and exchanges, 94 % of
-the costs are within 20 % of the rendered page, and half of them within 5 %.
+rendering these lines would take longer than the rest of the result. `read` shortens calls
+and results until the page keeps to this cost: of 405 observations and exchanges of real sessions, no page exceeds it by
+more than 12 %, and half of the pages are within 5 %.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -446,6 +447,7 @@ class TranscriptExcerpt(Struct, frozen=True):
         also_in: IDs of other sessions with some of the same text.
         subagents: Archived sub-agents that tool calls of this session started, by the ID of the call.
         is_deleted: True if no exchange is left because the user deleted requested lines.
+        stated_tokens: Tokens that details state for reading the requested lines, or 0 if unknown.
     """
 
     path: str
@@ -469,6 +471,7 @@ class TranscriptExcerpt(Struct, frozen=True):
     also_in: tuple[str, ...] = ()
     subagents: Mapping[str, tuple[StartedSubagent, ...]] = {}
     is_deleted: bool = False
+    stated_tokens: int = 0
 
     def shown(self, span: Span) -> tuple[int, int]:
         """Return the first and last line that the span and this excerpt have in common."""

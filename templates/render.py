@@ -88,6 +88,10 @@ _MARKER: Final = re.compile(r"^<(recalled-\w+)>$", re.MULTILINE)
 """Pattern for the first line of quoted text. The first match on a page is always Palaver's own marker."""
 _LISTED: Final = 20
 """Maximum number of rows in each list of a deletion preview."""
+_TOLERANCE: Final = 1.1
+"""Maximum cost of a page of a transcript, as a multiple of the stated cost, which is an estimate."""
+_TEXT_MIN: Final = 80
+"""Minimum number of characters of a tool call or result to which it is shortened for its stated cost."""
 
 _Item = TypeVar("_Item")
 
@@ -357,16 +361,37 @@ class Renderer:
         return self._first_items(every, first)
 
     def read(self, transcript: TranscriptExcerpt) -> str:
-        """Return layer 3: the conversation. Tool results are shortened, unless only one line is requested."""
+        """Return layer 3: the conversation. Tool calls and results are shortened, unless only one line is requested.
+
+        They are shortened so far that the page costs about as much as details state for its lines.
+        """
         single = transcript.start_line == transcript.end_line
+        most = 0 if single else self._text_limit(transcript)
 
         def page(part: TranscriptExcerpt) -> str:
-            return self._transcript(part, truncated_line(transcript, part), single=single)
+            limit = None if single else min(most, self._result_limit(part))
+            return self._transcript(part, truncated_line(transcript, part), limit)
 
         return self._fit(page(fit_transcript(transcript, lambda part: count(page(part)), self._budget)))
 
-    def _transcript(self, transcript: TranscriptExcerpt, truncated: TruncatedLine | None, *, single: bool) -> str:
-        limit = None if single else result_limit(count_results(transcript.exchanges), self._budget)
+    def _result_limit(self, transcript: TranscriptExcerpt) -> int:
+        return result_limit(count_results(transcript.exchanges), self._budget)
+
+    def _text_limit(self, transcript: TranscriptExcerpt) -> int:
+        """Return the maximum number of characters of a tool call or result, with which the page keeps to its cost.
+
+        A user who chose a larger budget wants to see more than the stated cost.
+        """
+        most = self._result_limit(transcript)
+        if not transcript.stated_tokens or self._budget > BUDGET:
+            return most
+        cost = partial(self._cost_with, transcript)
+        return max(_TEXT_MIN, largest_fitting(cost, most, int(transcript.stated_tokens * _TOLERANCE)))
+
+    def _cost_with(self, transcript: TranscriptExcerpt, limit: int) -> int:
+        return count(self._transcript(transcript, None, limit))
+
+    def _transcript(self, transcript: TranscriptExcerpt, truncated: TruncatedLine | None, limit: int | None) -> str:
         dialogue = dialogues(transcript.exchanges, limit, transcript.subagents)
         texts = [part for _, steps in dialogue for step in steps for part in (step.said, step.result) if part]
         # Callers of a tool already know the path, and facts about the program would cost as many tokens as a paragraph.

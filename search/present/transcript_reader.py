@@ -27,7 +27,7 @@ from ...archiver.store.source_table import DELETED
 from ...core import tokens
 from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
-from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt
+from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt, read_cost
 from .details import SessionNames
 from .subagents import Subagents
 
@@ -98,6 +98,7 @@ class TranscriptReader:
         exchanges = link_late_results(self._redactor.exchanges(exchanges), stored)
         exchanges, next_line = _within_budget(exchanges, budget)
         end_line = next_line - 1 if next_line else last
+        costs = self._store.exchanges.costs_in(source.id or 0, start, last) if is_indexed else []
         return TranscriptExcerpt(
             path=source.archived,
             session_id=session.native_id,
@@ -120,6 +121,7 @@ class TranscriptReader:
             next_line=next_line,
             also_in=self._store.repetitions.on_lines(source.id or 0, start, end_line) if is_indexed else (),
             subagents=Subagents(self._store).of_calls(source, session, exchanges),
+            stated_tokens=read_cost(costs, single=start == last),
             is_deleted=not exchanges and not self._deleted_lines(excerpt).isdisjoint(range(start, last + 1)),
         )
 
