@@ -232,6 +232,7 @@ class Results(Struct, frozen=True):
         empty_times: Time expressions whose date range contains no entry. They are searched as words.
         newest: Time of the newest entry. Set only with `empty_times`.
         ranking_limit: True on the last page if a search engine reached its limit, so more entries may match.
+        vocabulary: Words of the archive with which to reword the query, if it is uncertain whether any hit matches.
     """
 
     query: Query
@@ -248,6 +249,7 @@ class Results(Struct, frozen=True):
     empty_times: tuple[TimeExpression, ...] = ()
     newest: Milliseconds | None = None
     ranking_limit: bool = False
+    vocabulary: tuple[str, ...] = ()
 
 
 class Timeline(Struct, frozen=True):

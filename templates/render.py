@@ -276,6 +276,7 @@ class Renderer:
         why = results.explanation or ZeroResultExplanation()
         return self.render(
             "search_none",
+            results=results,
             noun=noun,
             filters=_removable(filters),
             dates=[name for name in ("after", "before") if getattr(filters, name) is not None],

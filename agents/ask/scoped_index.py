@@ -81,6 +81,7 @@ class ScopedIndex:
             explanation=None if shown else why,
             corrections=(),
             newest=None,
+            vocabulary=(),
         )
 
     def find_output(
