@@ -302,18 +302,15 @@ def error_message(error: PalaverError) -> str:
 
 
 def _open(config: ServerConfig) -> ConversationContext:
-    archive = config.archive.another().search
-    here = archive.project_at(config.project)
+    archive = config.archive.another()
+    search = archive.search
 
     def names() -> list[str]:
-        return [project.name for project in archive.projects()]
+        return [project.name for project in search.projects()]
 
-    def find_list(query: Query) -> ComputedList:
-        from ..observe.list_search import ListSearch  # loads the rules, which few calls need
-
-        return ListSearch(archive).find(query)
-
-    return ConversationContext(archive, config.renderer, here, names, find_list)
+    return ConversationContext(
+        search, config.renderer, search.project_at(config.project), names, lambda query: archive.lists.find(query)
+    )
 
 
 def _projects(config: ServerConfig) -> str:

@@ -355,12 +355,19 @@ class OpenItem(Struct, frozen=True):
 
 
 class CommandList(Struct, frozen=True):
-    """Commands for a task, and their total number. Without commands, `tasks` are those with a known command."""
+    """Commands for a task, and their total number.
+
+    Attributes:
+        task: Task, or words of a command, that were searched.
+        tasks: Tasks with a known command, if there is no command for this task.
+        missing: Words that narrow the task down, such as `integration`, and that no command contains.
+    """
 
     task: str
     commands: tuple[ProjectCommand, ...]
     total: int
     tasks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class FixList(Struct, frozen=True):

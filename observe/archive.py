@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..search.archive_search import ArchiveSearch
     from ..search.document_library import DocumentLibrary
     from .deletion.deleter import Deleter
+    from .list_search import ListSearch
     from .memory import MemoryCore
     from .memory.contradictions import JudgeFactory
     from .memory_review import MemoryReview
@@ -81,6 +82,13 @@ class Archive(Closing):
         from ..search.archive_search import ArchiveSearch
 
         return ArchiveSearch(self.home, self.config.model)
+
+    @cached_property
+    def lists(self) -> ListSearch:
+        """Commands, fixes of errors, and open items. Raises `StoreMissing` if nothing was archived."""
+        from .list_search import ListSearch
+
+        return ListSearch(self.search)
 
     @cached_property
     def memories(self) -> MemoryCore:

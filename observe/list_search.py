@@ -11,7 +11,7 @@ from ..core.results import CommandList, ComputedList, FixList, OpenItemList
 from ..search.archive_search import ArchiveSearch
 from ..search.query.tokenizer import check_projects
 from .commands.known_fixes import closest_passages, known_fixes
-from .commands.project_commands import known_tasks, project_commands
+from .commands.project_commands import known_tasks, missing_words, project_commands
 
 _OPEN_ITEMS: Final = 1_000
 """Maximum number of open items from which those for a query are chosen."""
@@ -59,7 +59,7 @@ class ListSearch:
         if not commands and here and not projects:
             commands = project_commands(self._store, task)
         tasks = () if commands else known_tasks(self._store, projects)
-        return CommandList(task, tuple(commands[:limit]), len(commands), tuple(tasks))
+        return CommandList(task, tuple(commands[:limit]), len(commands), tuple(tasks), missing_words(task, commands))
 
     def fixes(self, error: str, projects: Sequence[str], limit: int) -> FixList:
         """Return the fixes of an error, or else the closest passages. Raises `InvalidInput` if it is too short."""

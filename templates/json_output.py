@@ -137,7 +137,9 @@ _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     ),
     ZeroResultExplanation: ObjectFormat({"weak", "no_known_term"}, computed={"without": _without}),
     Detail: ObjectFormat({"left_out"}, {"observation"}, computed={"also_in": _other_sessions}),
-    TranscriptExcerpt: ObjectFormat({"subagents", "stated_tokens"}, computed={"also_in": _other_sessions, "exchanges": _exchanges}),
+    TranscriptExcerpt: ObjectFormat(
+        {"subagents", "stated_tokens"}, computed={"also_in": _other_sessions, "exchanges": _exchanges}
+    ),
     Exchange: ObjectFormat({"start_byte", "end_byte", "cwd", "branch"}, {"span"}, computed={"ordinal": _number}),
     Turn: ObjectFormat({"at", "record", "group", "reads", "writes"}),
     CommandList: ObjectFormat({"task"}),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from sys import maxsize
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -364,7 +365,7 @@ class Renderer:
     def read(self, transcript: TranscriptExcerpt) -> str:
         """Return layer 3: the conversation. Tool calls and results are shortened, unless only one line is requested.
 
-        They are shortened so far that the page costs about as much as details state for its lines.
+        For agents, they are shortened so far that the page costs about as much as details state for its lines.
         """
         single = transcript.start_line == transcript.end_line
         most = 0 if single else self._text_limit(transcript)
@@ -381,13 +382,13 @@ class Renderer:
     def _text_limit(self, transcript: TranscriptExcerpt) -> int:
         """Return the maximum number of characters of a tool call or result, with which the page keeps to its cost.
 
-        A user who chose a larger budget wants to see more than the stated cost.
+        Users get as much as the budget allows.
         """
-        most = self._result_limit(transcript)
-        if not transcript.stated_tokens or self._budget > BUDGET:
-            return most
-        cost = partial(self._cost_with, transcript)
-        return max(_TEXT_MIN, largest_fitting(cost, most, int(transcript.stated_tokens * _TOLERANCE)))
+        if not transcript.stated_tokens or self._at_shell:
+            return maxsize
+        most, cost = self._result_limit(transcript), partial(self._cost_with, transcript)
+        limit = largest_fitting(cost, most, int(transcript.stated_tokens * _TOLERANCE))
+        return maxsize if limit == most else max(_TEXT_MIN, limit)
 
     def _cost_with(self, transcript: TranscriptExcerpt, limit: int) -> int:
         return count(self._transcript(transcript, None, limit))

@@ -74,7 +74,7 @@ LOCAL_IMPORTS: dict[str, int] = {
     "agents/ask": 2,
     "agents/hooks": 2,
     "core": 7,
-    "observe": 12,
+    "observe": 13,
     "observe/sync": 3,
     "observe/llm": 1,
     "observe/memory": 2,

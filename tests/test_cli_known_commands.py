@@ -90,14 +90,27 @@ def test_failed_runs_are_part_of_the_runs(shell: ShellHistory) -> None:
 
 
 def test_search_gives_the_same_answers(shell: ShellHistory) -> None:
-    """`search --fix` and `search --how` print the same as `fix` and `how`, and take no other filters."""
+    """`search --kind fix` and `--fix` print the same as `fix`, and `--kind command` and `--how` the same as `how`."""
     shell.archive()
 
-    assert answer("search", MISSING, "--fix") == answer("fix", MISSING)
-    assert answer("search", "test", "--how", "--project", "shop") == answer("how", "test", "--project", "shop")
-    assert "--fix and --how need WORDS" in palaver("search", "x", "--fix", "--type", "bug-fix", code=2).output
-    assert "--fix and --how need WORDS" in palaver("search", "x", "--fix", "--how", code=2).output
-    assert "--fix and --how need WORDS" in palaver("search", "--how", code=2).output
+    for option in (("--fix",), ("--kind", "fix")):
+        assert answer("search", MISSING, *option) == answer("fix", MISSING)
+    for option in (("--how",), ("--kind", "command")):
+        assert answer("search", "test", *option, "--project", "shop") == answer("how", "test", "--project", "shop")
+    assert "cannot be combined" in palaver("search", "x", "--fix", "--how", code=2).output
+
+
+def test_lines_of_a_row_can_be_read(shell: ShellHistory) -> None:
+    """`read` with the ID and the lines of a row shows the command with its result."""
+    shell.archive()
+    [fix], [command] = answer("fix", MISSING)["fixes"], answer("how", "test")["commands"]
+
+    page = palaver("read", fix["id"], f"{fix['start_line']}-{fix['end_line']}").stdout
+    assert "npm test" in page
+    assert "12 pass" in page
+    page = palaver("read", command["id"], f"{command['start_line']}-{command['end_line']}").stdout
+    assert "npm test" not in page
+    assert "12 pass" in page
 
 
 def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
@@ -107,7 +120,7 @@ def test_nothing_found_names_the_next_step(shell: ShellHistory) -> None:
     assert "To search the conversations: palaver search" in palaver("fix", "kernel panic").stdout
     assert "Commands are known for: test. Try `palaver how TASK`, or a word of" in palaver("how", "deploy").stdout
     assert answer("fix", "kernel panic") == {"fixes": [], "total": 0, "nearest": []}
-    assert answer("how", "deploy") == {"commands": [], "total": 0, "tasks": ["test"]}
+    assert answer("how", "deploy") == {"commands": [], "total": 0, "tasks": ["test"], "missing": []}
     error = answer("how", "test", "--project", "shopp", code=2)["error"]
     assert (error["message"], error["hint"]) == (
         "Unknown project: shopp",

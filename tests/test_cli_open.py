@@ -71,3 +71,25 @@ def test_a_question_for_next_steps_lists_them() -> None:
 
     assert "**Open items**\n- 2026-04-09 Next: Replace the rope" in page
     assert "palaver open" in page
+
+
+@pytest.mark.usefixtures("listed")
+def test_search_lists_the_same_items() -> None:
+    """`search --kind open` lists the same items, with words only those of matching sessions, each with its line."""
+    items = json.loads(palaver("search", "--kind", "open", "--json"))["items"]
+    assert items == json.loads(palaver("open", "--json"))["items"]
+
+    [item] = json.loads(palaver("search", "harbour", "bell", "regatta", "--kind", "open", "-n", "1", "--json"))["items"]
+    assert item["text"] == "Next: Paint the harbour bell before the regatta."
+    assert "harbour bell before the regatta" in palaver("read", item["session"], str(item["line"]))
+    page = palaver("search", "xyzzyplugh", "--kind", "open")
+    assert page.startswith("No open item matches `xyzzyplugh`. The newest:\n")
+    assert "rope of the pilot boat" in page
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_search_without_words_lists_the_newest() -> None:
+    """Without words and filters, the newest entries or sessions are listed; sessions have their next step."""
+    assert "## Search Results (" in palaver("search")
+    page = palaver("search", "--by", "session")
+    assert page.index("Next: Replace the rope") < page.index("Next: Paint the harbour bell")

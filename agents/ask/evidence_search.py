@@ -19,7 +19,7 @@ from ...core.reports import KnownFix, ProjectCommand, Remedy, many
 from ...core.results import AnswerLabel, AnswerReceipt, CitedSource, Detail, Finding, FindingKind, Hit, Results
 from ...core.tokens import count
 from ...observe.commands.known_fixes import known_fixes
-from ...observe.commands.project_commands import parse_task, project_commands, words_of
+from ...observe.commands.project_commands import GENERAL_WORDS, parse_task, project_commands, words_of
 from ...templates.environment import has_transcript
 from .citation_check import Claim, claims_of
 from .question_plan import QuestionPlan, asks_for_newest, names_no_topic, plan, without_newest
@@ -91,11 +91,6 @@ _QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{8,})[\"”`]")
 _FAILURE: Final = re.compile(r"\b(?:errors?|exceptions?|messages?|fail(?:s|ed)?|crash(?:es|ed)?)\b", re.IGNORECASE)
 """Pattern for words such as `error` or `failed`. A quotation in a question counts as an error only beside such a
 word."""
-_GENERAL: Final = frozenset(
-    "all app application code command commands correctly here locally new program project repo repository use used"
-    " using version whole".split()
-)
-"""Words of a question that do not narrow down its task, such as "new" or "project"."""
 _COMMANDS: Final = 3
 """Maximum number of commands in an answer."""
 _FIXES: Final = 2
@@ -156,7 +151,7 @@ def _commands(archive: MeteredArchive, asked: str, projects: tuple[str, ...], he
     found = project_commands(store, task, projects or ((here,) if here else ()))
     if not found and here and not projects:
         found = project_commands(store, task)
-    found = [each for each in found if words - _GENERAL <= words_of(f"{each.project} {each.command} {each.usual}")]
+    found = [each for each in found if words - GENERAL_WORDS <= words_of(f"{each.project} {each.command} {each.usual}")]
     first: dict[str, ProjectCommand] = {}
     for each in found:
         first.setdefault(each.project, each)

@@ -22,6 +22,11 @@ _WORD: Final = re.compile(r"[\w:.@/-]+")
 _STOP_WORDS: Final = frozenset(
     "a an and are can command do does for how i in is it my of our project the this to we what which with".split()
 )
+GENERAL_WORDS: Final = frozenset(
+    "all app application code command commands correctly here locally new program project repo repository use used"
+    " using version whole".split()
+)
+"""Words of a question that do not narrow down its task, such as "new" or "project"."""
 _TASK_NAMES: Final = {
     **{word: task for task, words in TASKS.items() for word in words},
     "formatting": "format", "running": "run", "types": "type check", "type": "type check", "typing": "type check",
@@ -69,6 +74,13 @@ def project_commands(store: Store, task: str, projects: Sequence[str] = ()) -> l
     return sorted(
         found, key=lambda each: (used[each.project], each.project, each.sessions, each.succeeded), reverse=True
     )
+
+
+def missing_words(task: str, commands: Sequence[ProjectCommand]) -> tuple[str, ...]:
+    """Return the words of a text that narrow down its task, and that neither a command nor its project contains."""
+    named, words = parse_task(task)
+    contained = (words_of(f"{each.project} {each.command} {each.usual}") for each in commands)
+    return tuple(sorted(words.difference(GENERAL_WORDS, *contained))) if named and commands else ()
 
 
 def known_tasks(store: Store, projects: Sequence[str] = ()) -> list[str]:

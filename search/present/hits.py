@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +22,7 @@ from ...core.conversation import now
 from ...core.document import StoredChunk
 from ...core.errors import InvalidInput, UnknownIds
 from ...core.observation import DETAIL_TOKENS, SUMMARY
-from ...core.query import LIMIT_MAX, Filters, Grouping, Mode, Query
+from ...core.query import LIMIT_MAX, Filters, Grouping, Query
 from ...core.results import Hit, Results, Timeline, outcome_of
 from ..index.snapshot import Snapshot
 from ..query import query_analysis, tokenizer
@@ -31,7 +31,7 @@ from ..rank.engine import Engine
 from ..rank.fusion import Event, RankedEvents
 from ..rank.item_finder import is_related
 from .details import Exchanges, SessionName, SessionNames, Sessions, chunk_observation, memory_observation
-from .vocabulary import TITLES, is_uncertain, words_used
+from .vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from ...archiver.store import Store, StoredObservation
@@ -428,28 +428,15 @@ class Hits:
         """
         ranked = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
         answer, nearest_hits = self._results(query, ranked, snippets=snippets)
+        words = partial(vocabulary, query, ranked, self._representatives, self._engine.snapshot)
         if answer.hits or query.cursor:
-            return replace(answer, vocabulary=self._vocabulary(query, ranked, answer.hits))
+            return replace(answer, vocabulary=words(answer.hits))
         # Even a query without a known word has nearest vectors.
         nearest = (
             () if ranked.query.no_known_term else nearest_hits or self._with_phrases_as_words(query, snippets=snippets)
         )
         explanation = self._explainer.explain(query, nearest, ranked.query)
-        # If words of the query are unknown, other words would hardly find what it names.
-        vocabulary = () if explanation.missing else self._vocabulary(query, ranked, nearest)
-        return replace(answer, explanation=explanation, vocabulary=vocabulary)
-
-    def _vocabulary(self, query: Query, ranked: RankedEvents, hits: Sequence[Hit]) -> tuple[str, ...]:
-        """Return words of the archive with which to reword a query, if it is uncertain whether any of its hits matches.
-
-        Other modes than `BOTH` and quoted phrases ask for exact words, or for none.
-        """
-        analyzed, is_plain = ranked.query, len(query.concepts) == 1 and query.mode is Mode.BOTH and not query.cursor
-        if not is_plain or analyzed.phrases or analyzed.no_known_term or (ranked.relevant and not is_uncertain(hits)):
-            return ()
-        choices = self._representatives.of(ranked.events[:TITLES], query.filters, TITLES)
-        titles = [choice.observation.observation.name for choice in choices if choice.observation]
-        return words_used(titles, query, hits, self._engine.snapshot)
+        return replace(answer, explanation=explanation, vocabulary=() if explanation.missing else words(nearest))
 
     def around(self, public: str, key: int, count: int) -> Timeline:
         """Return a hit and all of its exchange, with up to `count` exchanges before and after it.

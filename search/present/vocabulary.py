@@ -1,16 +1,22 @@
 """Words of the archive for a query that shares few words with its hits, so that the caller can reword the query."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Final
+from __future__ import annotations
 
-from ...core.query import Query
-from ...core.results import Hit
-from ..index.snapshot import Snapshot
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ...core.query import Filters, Mode, Query
 from ..query.query_analysis import WORD
 from ..query.tokenizer import terms
 
-TITLES: Final = 20
+if TYPE_CHECKING:
+    from ...archiver.store import StoredObservation
+    from ...core.results import Hit
+    from ..index.snapshot import Snapshot
+    from ..rank.fusion import Event, RankedEvents
+
+_TITLES: Final = 20
 """Number of best events whose titles are read: those on a page of ten hits, and as many further events."""
 _WORDS_MAX: Final = 8
 _LENGTH_MIN: Final = 4
@@ -21,35 +27,54 @@ _IDF_MIN: Final = 2.5
 _MATCH_MIN: Final = 0.2
 """Minimum text score of a hit that contains enough words of a query.
 
-Of the questions of the development set, 51 of 73 relevant paraphrases and 6 of 11 unanswerable questions are below it,
-but only 14 of 443 other questions.
+Of the relevant results of the development set, 51 of 73 for paraphrases and 6 of 11 for unanswerable questions are
+below it, but only 14 of 441 for other questions.
 """
 _COMPARED: Final = 5
 """Number of first hits of which one must contain enough words of the query."""
 
 
-def is_uncertain(hits: Iterable[Hit]) -> bool:
-    """Return whether the first hits contain so few words of a query that only their meaning may match it."""
-    scores = [part.value for hit in islice(hits, _COMPARED) for part in hit.parts if part.name == "words"]
-    return bool(scores) and max(scores) < _MATCH_MIN
+class _Choice(Protocol):
+    @property
+    def observation(self) -> StoredObservation | None: ...
 
 
-def words_used(titles: Iterable[str], query: Query, hits: Iterable[Hit], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return words of the titles of further events that neither the query nor the titles of its hits contain.
+class _Choices(Protocol):
+    def of(self, events: Iterable[Event], filters: Filters, at_a_time: int) -> Iterator[_Choice]: ...
 
-    The words occur in few entries, but in more than one. For 4 of 15 paraphrases of the development set whose session
-    is not on the page, one of them is a word of a title of this session.
+
+def vocabulary(
+    query: Query, ranked: RankedEvents, choices: _Choices, snapshot: Snapshot, hits: Sequence[Hit]
+) -> tuple[str, ...]:
+    """Return words with which to reword a query, or no words if its hits contain enough of its words.
+
+    They come from the titles of the best events. Neither the query nor the titles of its hits contain them. They occur
+    in few entries, but in more than one. For 4 of 15 paraphrases of the development set whose session is not on the
+    page, one of them is a word of a title of this session.
+
+    Other modes than `BOTH` and quoted phrases ask for exact words, or for none.
     """
+    is_plain = len(query.concepts) == 1 and query.mode is Mode.BOTH and not query.cursor
+    if not is_plain or ranked.query.phrases or ranked.query.no_known_term or (ranked.relevant and _match(hits)):
+        return ()
+    best = choices.of(ranked.events[:_TITLES], query.filters, _TITLES)
+    titles = [choice.observation.observation.name for choice in best if choice.observation]
     known = {term for text in (*query.concepts, *query.also, *(hit.title for hit in hits)) for term in terms(text)}
+
+    def is_telling(term: str) -> bool:
+        is_rare = snapshot.entries_with(term) >= _ENTRIES_MIN and snapshot.idf_of_term(term) >= _IDF_MIN
+        return is_rare and term not in known
+
+    words = (word for title in titles for word in WORD.findall(title) if len(word) >= _LENGTH_MIN and word.isalpha())
     distinct: dict[str, str] = {}
-    for word in _words(titles):
+    for word in words:
         stems = terms(word)
-        if known.isdisjoint(stems) and all(
-            snapshot.entries_with(stem) >= _ENTRIES_MIN and snapshot.idf_of_term(stem) >= _IDF_MIN for stem in stems
-        ):
-            distinct.setdefault(" ".join(stems), word.lower() if word[1:].islower() else word)
+        if all(map(is_telling, stems)):
+            distinct.setdefault(" ".join(stems), word)
     return tuple(islice(distinct.values(), _WORDS_MAX))
 
 
-def _words(titles: Iterable[str]) -> Iterator[str]:
-    return (word for title in titles for word in WORD.findall(title) if len(word) >= _LENGTH_MIN and word.isalpha())
+def _match(hits: Iterable[Hit]) -> bool:
+    """Return whether one of the first hits contains enough words of the query. Otherwise, it matches by meaning."""
+    scores = [part.value for hit in islice(hits, _COMPARED) for part in hit.parts if part.name == "words"]
+    return max(scores, default=1.0) >= _MATCH_MIN

@@ -384,6 +384,17 @@ def test_missing_search_engine_is_reported() -> None:
         assert "Not searched" not in RENDERER.search(found)
 
 
+def test_a_page_for_agents_keeps_to_the_stated_cost() -> None:
+    """Results are shortened until the page costs what details state for its lines. Users get the whole page."""
+    long = replace(transcript(output="pear " * 600), stated_tokens=400)
+    free = count(RENDERER.read(replace(long, stated_tokens=0)))
+
+    assert free > 500
+    assert 300 < count(RENDERER.read(long)) <= 440
+    assert "Full text of a shortened line: read with startLine" in RENDERER.read(long)
+    assert count(renderer(at_shell=True).read(long)) >= free
+
+
 def test_long_results_are_shortened_in_long_replies_only() -> None:
     """Tool results are shortened, unless a single line is requested."""
     long = transcript(output="0123456789" * 1000)
