@@ -308,9 +308,10 @@ def _open(config: ServerConfig) -> ConversationContext:
     def names() -> list[str]:
         return [project.name for project in search.projects()]
 
-    return ConversationContext(
-        search, config.renderer, search.project_at(config.project), names, lambda query: archive.lists.find(query)
-    )
+    def find_list(query: Query) -> ComputedList:
+        return archive.lists.find(query)  # loads the rules, which few calls need
+
+    return ConversationContext(search, config.renderer, search.project_at(config.project), names, find_list)
 
 
 def _projects(config: ServerConfig) -> str:

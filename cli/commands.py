@@ -36,7 +36,7 @@ SECTIONS: Final = {
     },
     "Search": {
         "ask": ("ask", "Answer a question with sources."),
-        "search": ("search", "Search, with about 30 tokens per hit."),
+        "search": ("search", "Search, with 30 to 35 tokens per hit."),
         "view": ("view", "Show the archive in a browser."),
         "sessions": ("sessions", "List sessions, the latest first."),
         "open": ("sessions", "List open items and next steps, the newest first."),

@@ -179,9 +179,8 @@ def search(
 
     To search indexed code, use --kind code for words, `--in code` for exact text, and --symbol for names.
 
-    On a terminal, titles are shown in full. In a pipe, a hit is truncated to about 30 tokens. --json always has full
-    titles. In JSON, `found` is the number of results on this page. `total` is the number of results that fit into
-    --budget. `next` is the cursor of the next page.
+    In a pipe, a hit has 30 to 35 tokens on average. In JSON, `found` is the number of results on this page, and `total`
+    the number of those that fit into --budget. `next` is the cursor of the next page.
     """
     # NumPy would start a thread per core, which takes time and does not speed up small matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

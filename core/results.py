@@ -369,6 +369,11 @@ class CommandList(Struct, frozen=True):
     tasks: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """IDs of the exchanges with the commands."""
+        return tuple(command.id for command in self.commands)
+
 
 class FixList(Struct, frozen=True):
     """Fixes of an error, and their total number. Without fixes, `nearest` are the closest passages."""
@@ -377,12 +382,22 @@ class FixList(Struct, frozen=True):
     total: int
     nearest: Results | None = None
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """IDs of the exchanges with the fixes."""
+        return tuple(fix.id for fix in self.fixes)
+
 
 class OpenItemList(Struct, frozen=True):
     """Open items and next steps of past sessions. `unmatched` is the query, if none of them matches it."""
 
     items: tuple[OpenItem, ...]
     unmatched: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Short IDs of the sessions that match the query. Empty if none matches."""
+        return () if self.unmatched else tuple(item.session for item in self.items)
 
 
 ComputedList: TypeAlias = CommandList | FixList | OpenItemList

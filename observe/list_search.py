@@ -83,16 +83,10 @@ class ListSearch:
 
 def _first(wordings: Sequence[str], find: Callable[[str], _List]) -> _List:
     """Return the list for the first wording that has rows, or for the first wording."""
-    lists = (find(wording) for wording in wordings)
-    first = next(lists)
-    return next((rows for rows in (first, *lists) if _rows(rows)), first)
-
-
-def _rows(rows: ComputedList) -> Sequence[object]:
-    match rows:
-        case CommandList():
-            return rows.commands
-        case FixList():
-            return rows.fixes
-        case OpenItemList():
-            return () if rows.unmatched else rows.items
+    query, *others = wordings
+    first = find(query)
+    for wording in () if first.ids else others:
+        rows = find(wording)
+        if rows.ids:
+            return rows
+    return first

@@ -13,10 +13,19 @@ from ...core.conversation import Milliseconds
 from ...core.errors import InvalidInput, UnknownIds, UnknownProject
 from ...core.home import working_folders
 from ...core.query import LIMIT_MAX, Filters, HitKind, Query
-from ...core.results import Detail, Hit, OutputMatches, Results, TranscriptExcerpt, ZeroResultExplanation
+from ...core.results import (
+    ComputedList,
+    Detail,
+    Hit,
+    OutputMatches,
+    Results,
+    TranscriptExcerpt,
+    ZeroResultExplanation,
+)
+from ...observe.list_search import ListSearch
 from ...observe.llm.model_settings import PrivateProjects
+from ...search.archive_search import ArchiveSearch
 from ...search.query.tokenizer import label, project_labels
-from ...search.search_index import SearchIndex
 
 _PAGES_MAX: Final = 4
 """Maximum number of result pages that are fetched to find enough hits outside private projects."""
@@ -34,7 +43,7 @@ class ScopedIndex:
         opened: Number of entries that the last call of `details` returned.
     """
 
-    def __init__(self, index: SearchIndex, store: Store, scope: Filters, private: Collection[str]) -> None:
+    def __init__(self, index: ArchiveSearch, store: Store, scope: Filters, private: Collection[str]) -> None:
         self._index, self._store, self._scope = index, store, scope
         self._has_private, self._private = bool(private), PrivateProjects(store, private)
         self.found: tuple[str, ...] = ()
@@ -50,6 +59,19 @@ class ScopedIndex:
         self.found = tuple(hit.id for hit in results.hits)
         self._listed.update(self.found)
         return results
+
+    def find_list(self, query: Query) -> ComputedList:
+        """Return commands, fixes or open items within the scope of the question. See `ListSearch.find`.
+
+        Raises:
+            InvalidInput: There are private projects, whose commands and open items are in the same lists.
+        """
+        if self._has_private:
+            raise InvalidInput("Only conversations can be searched", hint="Omit `kind`.")
+        rows = ListSearch(self._index).find(replace(query, filters=self._narrowed(query.filters)))
+        self.found = rows.ids
+        self._listed.update(self.found)
+        return rows
 
     def _find_shared(self, query: Query, *, snippets: bool) -> Results:
         """Return the first hits outside private projects.

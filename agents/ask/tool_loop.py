@@ -60,7 +60,7 @@ class ArchiveTools:
 
     def __init__(self, index: ScopedIndex, renderer: Renderer, here: str, report: ProgressLine) -> None:
         self._index, self._report = index, report
-        self._context = ConversationContext(index, renderer, here)
+        self._context = ConversationContext(index, renderer, here, find_list=index.find_list)
         self.searches = self.details = self.reads = 0
         self.outputs = list[str]()
 

@@ -171,3 +171,14 @@ def test_entries_within_the_filters_can_be_opened(scoped: Open, filters: dict[st
 
     assert [detail.id for detail in index.details([hit.id])] == [hit.id]
     assert index.read(hit.path, hit.start_line, hit.end_line).path == hit.path
+
+
+def test_lists_are_within_the_scope(scoped: Open) -> None:
+    """Commands are those of the projects of the question. If there are private projects, none are listed."""
+    tests = Query.parse("test", kinds=["command"])
+    index = scoped(Filters(projects=("tide-clock",)))
+
+    assert index.find_list(tests).ids == index.found != ()
+    assert scoped(Filters(projects=("seed-library",))).find_list(tests).ids != index.found
+    with pytest.raises(InvalidInput, match="Only conversations"):
+        scoped(private=("tide-clock",)).find_list(tests)
