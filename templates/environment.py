@@ -42,6 +42,9 @@ _PLURALS: Final[Mapping[str, tuple[str, str]]] = {
     HitKind.MEMORY: ("memory", "memories"),
     HitKind.DOCUMENT: ("document passage", "document passages"),
     HitKind.CODE: ("code passage", "code passages"),
+    HitKind.COMMAND: ("command", "commands"),
+    HitKind.FIX: ("fix", "fixes"),
+    HitKind.OPEN: ("open item", "open items"),
 }
 SESSIONS: Final = 3
 """Maximum number of other session IDs in a reply. Each costs about 25 tokens."""

@@ -14,7 +14,7 @@ from ..archiver.store import Store
 from ..core import ids
 from ..core.errors import InvalidInput
 from ..core.observation import ObservationType
-from ..core.query import HitKind, Mode, Query
+from ..core.query import LISTS, HitKind, Mode, Query
 from ..core.results import Hit, Results
 from ..templates.environment import label
 from ..templates.render import listed_title
@@ -29,7 +29,7 @@ _COUNTED: Final = 50
 """Hits that the facets count."""
 _FACETS: Final = {"project": "Project", "type": "Type of observation", "kind": "Kind of entry"}
 """Label of each facet, by the name of its parameter in the address."""
-_ALLOWED: Final = {"type": set(map(str, ObservationType)), "kind": set(map(str, HitKind))}
+_ALLOWED: Final = {"type": set(map(str, ObservationType)), "kind": set(map(str, HitKind)) - LISTS}
 """Values that the filters accept. A hit can have others, such as the type of a memory."""
 _LABELLED: Final = 5
 """Maximum number of sessions that are listed for their title or tags."""
