@@ -220,7 +220,7 @@ def read(
     end_line: Annotated[LineNumber | None, Field(alias="endLine")] = None,
     response_format: Format = "markdown",
 ) -> ToolReply:
-    """Read a conversation, ~500-2,000 tokens. Give startLine and endLine; truncated replies say where to continue."""
+    """Read a conversation, ~500-3,000 tokens. Give startLine and endLine; truncated replies say where to continue."""
     transcript = conversation.index.read(*_lines(conversation, path, start_line, end_line))
     if response_format == "markdown":
         return ToolReply(conversation.renderer.read(transcript))
