@@ -118,7 +118,12 @@ A shorter exchange has an additional text entry. This entry begins with the end 
 this length.
 """
 _INDEXED = {Kind.PROMPT, Kind.PROSE, Kind.THINKING, Kind.RECAP, Kind.CALL}
-_EMBEDDED = {Kind.PROSE, Kind.THINKING, Kind.RECAP}
+_EMBEDDED = {Kind.PROSE, Kind.RECAP}
+"""Kinds of turns that are embedded beside the prompt. Thinking repeats what the prompt and the answer say: vectors of
+it find nothing more (bench/RESULTS.md, "Vectors: rejected alternatives").
+"""
+_EMBEDDED_WINDOW = 1_000
+"""Number of characters up to which consecutive messages share a vector. About the 256 tokens that the model reads."""
 _ROLES = {Speaker.HUMAN: Role.HUMAN, Speaker.ASSISTANT: Role.ASSISTANT, Speaker.TOOL: Role.TOOL}
 _SHORTEST = 40
 """Minimum length of an agent's message to embed, in characters. "Let me look." is not informative."""
@@ -164,8 +169,8 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
 def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     """Return the texts to embed of these items: for each item key, the texts by number.
 
-    Text 0 of an exchange is the prompt. Its other texts are prose or thinking of the agent. An observation has one
-    text.
+    Text 0 of an exchange is the prompt. Its other texts are the agent's messages, of which short ones are joined. An
+    observation has one text.
     """
     texts_by_item = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
@@ -273,7 +278,14 @@ def _is_indexed(turn: Turn) -> bool:
 
 
 def _exchange_texts(exchange: Exchange) -> dict[int, str]:
-    said = [turn.text for turn in exchange.turns if turn.kind in _EMBEDDED and len(turn.text) >= _SHORTEST]
+    said = list[str]()
+    for turn in exchange.turns:
+        if turn.kind not in _EMBEDDED or len(turn.text) < _SHORTEST:
+            continue
+        if said and len(said[-1]) + len(turn.text) < _EMBEDDED_WINDOW:
+            said[-1] = f"{said[-1]}\n{turn.text}"
+        else:
+            said.append(turn.text)
     parts = dict(enumerate(said[-(PARTS_MAX - 1) :], 1))
     return {PROMPT: exchange.prompt, **parts} if exchange.prompt.strip() else parts
 

@@ -92,14 +92,31 @@ def test_part_0_is_the_prompt(history: History) -> None:
     }
 
 
-def test_the_number_of_parts_is_limited(history: History) -> None:
-    """A very long exchange has vectors of its prompt and of its last paragraphs."""
-    turns = [Turn(1, Speaker.HUMAN, Kind.PROMPT, "why?"), *(prose(n, f"{n:04} " * 10) for n in range(2, 400))]
+def embedded(history: History, *turns: Turn) -> dict[int, str]:
+    """Return the texts to embed of an exchange with the prompt "why?" and these turns."""
     [key] = history.say("one", Said("why?"))
     with history.store.transaction():
-        history.store.exchanges.replace(1, 1, 0, [exchange(*turns)])
+        history.store.exchanges.replace(1, 1, 0, [exchange(Turn(1, Speaker.HUMAN, Kind.PROMPT, "why?"), *turns)])
+    return texts(history.store, [key])[key]
 
-    parts = texts(history.store, [key])[key]
+
+def test_consecutive_messages_share_a_vector(history: History) -> None:
+    """Messages are joined up to 1,000 characters. A long message is not split."""
+    parts = embedded(history, prose(2, "a" * 499), prose(3, "b" * 500), prose(4, "c" * 1_200), prose(5, "d" * 40))
+
+    assert parts == {0: "why?", 1: "a" * 499 + "\n" + "b" * 500, 2: "c" * 1_200, 3: "d" * 40}
+
+
+def test_thinking_has_no_vector(history: History) -> None:
+    """Thinking is found by its words only."""
+    thinking = Turn(2, Speaker.ASSISTANT, Kind.THINKING, "The reader must keep the last line of the file.")
+
+    assert embedded(history, thinking) == {0: "why?"}
+
+
+def test_the_number_of_parts_is_limited(history: History) -> None:
+    """A very long exchange has vectors of its prompt and of its last paragraphs."""
+    parts = embedded(history, *(prose(n, f"{n:04} " * 200) for n in range(2, 400)))
 
     assert (len(parts), max(parts)) == (PARTS_MAX, PARTS_MAX - 1)
     assert (parts[0], parts[PARTS_MAX - 1][:4]) == ("why?", "0399")
