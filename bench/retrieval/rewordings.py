@@ -15,18 +15,31 @@ _SPLITS = ("all", "train", "test")
 _FIRST, _PAGE = 50, 10
 """Number of hits for the rank of a session, and number of hits of a usual page."""
 _RANKS = (1, 5, 10)
+_LOST_AFTER = 5
 
 
 class Search(NamedTuple):
-    """One search: its question, the sessions of the hits in order, and the seconds of a usual page."""
+    """One search.
+
+    Attributes:
+        sessions: Sessions of the hits in order.
+        seconds: Seconds of a usual page.
+        first: First session of each wording when it is searched alone.
+    """
 
     question: Question
     sessions: Sequence[str]
     seconds: float
+    first: Sequence[str]
 
     def is_hit(self, rank: int) -> bool:
         """Return whether the correct session is among the first `rank` sessions."""
         return any(session in self.question.gains for session in [*dict.fromkeys(self.sessions)][:rank])
+
+    @property
+    def is_lost(self) -> bool:
+        """True if a wording alone has the correct session first, and it is not among the first five of this search."""
+        return any(session in self.question.gains for session in self.first) and not self.is_hit(_LOST_AFTER)
 
 
 def has_rewordings(corpus: Corpus) -> bool:
@@ -52,6 +65,7 @@ def reworded(corpus: Corpus, ours: Ours) -> str:
         "questions",
         "split",
         f"paraphrases, {ranks}",
+        "first alone, but not in five",
         "paraphrases refused",
         "negatives refused",
         "hits per session",
@@ -61,6 +75,7 @@ def reworded(corpus: Corpus, ours: Ours) -> str:
 
 
 def _searches(corpus: Corpus, ours: Ours, count: int) -> Iterator[Search]:
+    first: dict[str, list[str]] = {}
     for question in corpus.questions:
         if question.rewordings:
             chosen = [question.rewordings] if count > 1 else combinations(question.rewordings, count)
@@ -68,8 +83,13 @@ def _searches(corpus: Corpus, ours: Ours, count: int) -> Iterator[Search]:
                 started = time.perf_counter()
                 ours.find(question.text, _PAGE, also=also)
                 seconds = time.perf_counter() - started
-                hits = ours.find(question.text, _FIRST, also=also)
-                yield Search(question, [ours.item(hit) for hit in hits], seconds)
+                sessions = [ours.item(hit) for hit in ours.find(question.text, _FIRST, also=also)]
+                for wording in (question.text, *also):
+                    if wording not in first:
+                        first[wording] = [ours.item(hit) for hit in ours.find(wording, 1)]
+                yield Search(
+                    question, sessions, seconds, [item for name in (question.text, *also) for item in first[name]]
+                )
 
 
 def _cells(searches: Sequence[Search]) -> list[str]:
@@ -79,6 +99,7 @@ def _cells(searches: Sequence[Search]) -> list[str]:
     times = quantiles([one.seconds for one in searches], n=100)
     return [
         " / ".join(f"{fmean(one.is_hit(rank) for one in positives):.3f}" for rank in _RANKS),
+        f"{fmean(one.is_lost for one in positives):.3f}",
         *(f"{fmean(not one.sessions for one in some):.3f}" for some in (positives, negatives)),
         f"{fmean(len(page) / len({*page}) for page in pages):.2f}",
         " / ".join(f"{1000 * times[at]:.1f}" for at in (49, 89, 98)) + " ms",

@@ -33,7 +33,18 @@ from ..model.embedder import load, model_of
 from ..model.embedding import Embedder, TextEmbeddings, TokenVectors
 from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
 from ..query.tokenizer import composed, literal_pattern, spaced, stems
-from .fusion import PRESENT_SEMANTIC, PRESENT_WORDS, Event, RankedEvents, Wording, fuse, joined
+from .fusion import (
+    PRESENT_SEMANTIC,
+    PRESENT_WORDS,
+    RERANKED,
+    RERANKED_REWORDED,
+    Event,
+    Preference,
+    RankedEvents,
+    Wording,
+    fuse,
+    joined,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -522,21 +533,36 @@ class Engine:
     ) -> list[Event]:
         """Fuse the results of all wordings, and re-rank them if the best plain score is at least `rerank_from`."""
         both = mode is Mode.BOTH and self.unavailable is None
-        texts = [wording.text for wording in wordings]
-        pairs = common_pairs([adjacent_pairs(text, self.snapshot.idf_of_term) for text in texts])
-        (matches, vectors), *rewordings = results
+        waiting = self._waiting(results) if both else _NONE
         times = AnalyzedQuery.joined(wordings).times
-        return fuse(
-            matches,
-            vectors,
-            partial(self._late_interaction, texts) if len(vectors) else None,
-            partial(self.snapshot.adjacent_terms, pairs),
-            rerank_from=rerank_from,
-            waiting=self._waiting(results) if both else _NONE,
-            in_date_range=partial(self.snapshot.passing, _date_filter(times[0])) if times else None,
-            in_project=partial(self.snapshot.passing, Filters(projects=(here,))) if here else None,
-            rewordings=rewordings,
-        )
+        in_date_range = partial(self.snapshot.passing, _date_filter(times[0])) if times else None
+        in_project = partial(self.snapshot.passing, Filters(projects=(here,))) if here else None
+
+        def fused(
+            texts: Sequence[str], results: Sequence[Wording], reranked: int, is_first: Preference | None = None
+        ) -> list[Event]:
+            pairs = common_pairs([adjacent_pairs(text, self.snapshot.idf_of_term) for text in texts])
+            (matches, vectors), *rewordings = results
+            return fuse(
+                matches,
+                vectors,
+                partial(self._late_interaction, texts) if len(vectors) else None,
+                partial(self.snapshot.adjacent_terms, pairs),
+                rerank_from=rerank_from,
+                waiting=waiting,
+                in_date_range=in_date_range,
+                in_project=in_project,
+                is_first=is_first,
+                reranked=reranked,
+                rewordings=rewordings,
+            )
+
+        texts = [wording.text for wording in wordings]
+        if len(texts) == 1:
+            return fused(texts, results, RERANKED)
+        alone = [fused([text], [result], RERANKED_REWORDED) for text, result in zip(texts, results, strict=True)]
+        firsts = np.array(sorted({events[0].key for events in alone if events}), dtype=np.int64)
+        return fused(texts, results, RERANKED_REWORDED, lambda keys: among(keys, firsts))
 
     def _in_places(self, places: Iterable[Place], ranked: RankedEvents, mode: Mode, filters: Filters) -> RankedEvents:
         """Search for the concept of `ranked` in all items of these places, and return the matching events."""

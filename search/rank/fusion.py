@@ -8,6 +8,7 @@ An event is an exchange with its observations, or a single memory or document ch
 - late interaction: similarity of the tokens of the query and the event. Code uses the best cosine instead.
 - adjacent terms: weight of the query's adjacent-term pairs that are also adjacent in the event. Not used for code.
 - date and project: each 1 if the event is within the query's date range, or in the current project, else 0.
+- first: 1 if one of several wordings of a query alone ranks the event first, else 0.
 
 Late interaction and adjacent terms re-rank only the first events. All others get the lowest late-interaction score of
 these. With several wordings of a query, words, prompt and semantic are means over the wordings.
@@ -40,27 +41,31 @@ class Weights(NamedTuple):
     late_interaction: float = 1.0
     adjacent_terms: float = 1.2
 
-    def shares(self, date: float = 0.0, project: float = 0.0) -> tuple[float, ...]:
-        """Return the weights, including those of the date and the project, normalised to a sum of 1."""
-        return tuple(weight / (sum(self) + date + project) for weight in (*self, date, project))
+    def shares(self, *preferences: float) -> tuple[float, ...]:
+        """Return the weights, followed by those of date, project and first (0 by default), with a sum of 1."""
+        weights = (*self, *(preferences or _NO_PREFERENCES))
+        return tuple(weight / sum(weights) for weight in weights)
 
 
 _WEIGHTS = Weights()
+_NO_PREFERENCES = (0.0, 0.0, 0.0)
 _DATE = 0.12
 """Weight of the part `date`. Chosen on the train split (bench/RESULTS.md, "Dates in a question")."""
 _PROJECT = 0.06
 """Weight of the part `project`. It only reorders similar scores (bench/RESULTS.md, "Project of the searcher")."""
-_RERANKED = 40
+_FIRST = 0.06
+"""Weight of the part `first`. Chosen on the train split (bench/RESULTS.md, "Paraphrases: rejected alternatives")."""
+RERANKED = 40
 """Number of events that late interaction and adjacent terms re-rank."""
-_RERANKED_REWORDED = 15
+RERANKED_REWORDED = 15
 """Number of events to re-rank for a query with several wordings, which has more tokens to compare.
 
 Re-ranking 40 events gives equal results (bench/RESULTS.md).
 """
 _NONE = np.empty(0, dtype=np.int64)
-PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date", "project")
-"""Names of the parts of a score in the order of summation. `date` and `project` are left out if they do not apply."""
-_OPTIONAL = ("date", "project")
+PARTS = ("words", "prompt", "semantic", "late interaction", "adjacent terms", "date", "project", "first")
+"""Names of the parts of a score in the order of summation. The last three are left out if they do not apply."""
+_OPTIONAL = PARTS[-3:]
 
 LateInteraction: TypeAlias = Callable[[VectorMatches], Floats]
 """Function that returns the late-interaction score for the item of each vector, -1 to 1, or NaN if unknown."""
@@ -83,8 +88,9 @@ class Event(Struct, eq=False):
         adjacent_terms: Weight of the query's adjacent-term pairs in the best-matching item, 0 to 1.
         in_date_range: 1 if the event is within the date range of the query, else 0.
         in_project: 1 if the event belongs to the user's current project, else 0.
-        evidence: Re-ranked score without date and project. None if no event was re-ranked, if no token embeddings
-            exist, or if this event is not embedded yet.
+        is_first: 1 if one of several wordings alone ranks the event first, else 0.
+        evidence: Re-ranked score without date, project and first. None if no event was re-ranked, if no token
+            embeddings exist, or if this event is not embedded yet.
     """
 
     key: int
@@ -97,6 +103,7 @@ class Event(Struct, eq=False):
     adjacent_terms: float
     in_date_range: float
     in_project: float
+    is_first: float
     evidence: float | None
     _semantic: float
     """Best cosine or its expected value, at least 0."""
@@ -113,7 +120,7 @@ class Event(Struct, eq=False):
     @classmethod
     def unranked(cls, key: int) -> "Event":
         """Return an event without scores, for a query without words."""
-        scores = (0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, None, 0.0)
+        scores = (0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)
         return cls(key, *scores, -1, TextMatches.none(), VectorMatches.none(), ())
 
     @property
@@ -129,10 +136,10 @@ class Event(Struct, eq=False):
         in_code = self._best >= 0 and bool(self._matches.in_code[self._best])
         words, adjacent = _powers(np.array([self.words, self.adjacent_terms]), in_code).tolist()
         prompt = max(0.0, self.prompt)
-        reranked = (self.adjacent_terms, self.in_date_range, self.in_project)
-        values = [self.words, prompt, self._semantic, self.late_interaction, *reranked]
+        preferences = (self.in_date_range, self.in_project, self.is_first)
+        values = [self.words, prompt, self._semantic, self.late_interaction, self.adjacent_terms, *preferences]
         means = self._means or (words, prompt, self._semantic)
-        counted = [*means, self.late_interaction, adjacent, self.in_date_range, self.in_project]
+        counted = [*means, self.late_interaction, adjacent, *preferences]
         rows = zip(PARTS, values, counted, self._shares, strict=True)
         return tuple(
             ScorePart(name, value, share * counts)
@@ -182,6 +189,8 @@ def fuse(
     waiting: Integers = _NONE,
     in_date_range: Preference | None = None,
     in_project: Preference | None = None,
+    is_first: Preference | None = None,
+    reranked: int = RERANKED,
     rewordings: Sequence[Wording] = (),
 ) -> list[Event]:
     """Return the events of all matches, best first. Events with equal scores are sorted by key.
@@ -196,17 +205,20 @@ def fuse(
         waiting: Events that are not embedded yet, ascending.
         in_date_range: Function that flags events in the date range of the query, or None without a date range.
         in_project: Function that flags events of the user's current project, or None without a preference.
+        is_first: Function that flags events that one wording alone ranks first, or None for one wording.
+        reranked: Maximum number of events to re-rank.
         rewordings: Results of other wordings of the query. Each vector result must contain the same events.
     """
     matches, vectors, keys, scored = _scored_events(Wording(matches, vectors), rewordings, waiting)
     parts, used = scored.counted(), weights._replace(late_interaction=0.0, adjacent_terms=0.0)
-    plain, dated, local = scored.plain(used), _flags(in_date_range, keys), _flags(in_project, keys)
-    preferred = (_DATE if in_date_range else 0.0, _PROJECT if in_project else 0.0)
+    plain, preferences = scored.plain(used), (in_date_range, in_project, is_first)
+    flags = [_flags(preference, keys) for preference in preferences]
+    weighted = zip(preferences, (_DATE, _PROJECT, _FIRST), strict=True)
+    preferred = [weight if preference else 0.0 for preference, weight in weighted]
     late, adjacent, evidence = np.zeros(len(keys)), np.zeros(len(keys)), np.full(len(keys), None, dtype=object)
-    score = _total((*parts, late, adjacent, dated, local), used.shares(*preferred))
+    score = _total((*parts, late, adjacent, *flags), used.shares(*preferred))
     if plain.max(initial=0.0) >= rerank_from:
-        most = _RERANKED_REWORDED if rewordings else _RERANKED
-        first = np.sort(keys[_order(keys, score)[:most]])
+        first = np.sort(keys[_order(keys, score)[:reranked]])
         compared = _late_interaction(keys, first, vectors, late_interaction, scored) if late_interaction else None
         if compared is not None:
             late, used = compared, used._replace(late_interaction=weights.late_interaction)
@@ -214,14 +226,14 @@ def fuse(
             in_prose = among(keys, first) & (scored.best >= 0) & ~scored.in_code
             adjacent[in_prose] = adjacent_terms(matches.key[scored.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
-        reranked = (*parts, late, _powers(adjacent, scored.in_code))
-        score = _total((*reranked, dated, local), used.shares(*preferred))
+        parts = (*parts, late, _powers(adjacent, scored.in_code))
+        score = _total((*parts, *flags), used.shares(*preferred))
         if compared is not None:
-            evidence[~scored.waiting] = _total(reranked, used.shares())[~scored.waiting]
+            evidence[~scored.waiting] = _total(parts, used.shares())[~scored.waiting]
     order = _order(keys, score)
     similarity = scored.similarity.astype(object)
     similarity[np.isinf(scored.similarity)] = None
-    columns = (keys, score, plain, scored.words, scored.prompt, similarity, late, adjacent, dated, local, evidence)
+    columns = (keys, score, plain, scored.words, scored.prompt, similarity, late, adjacent, *flags, evidence)
     rows = (column[order].tolist() for column in (*columns, scored.semantic, scored.best))
     shares = repeat(used.shares(*preferred))
     return list(map(Event, *rows, repeat(matches), repeat(vectors), shares, scored.means_of(order)))

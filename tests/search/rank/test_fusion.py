@@ -34,6 +34,7 @@ def gather(
     adjacent_terms: AdjacentTerms | None = None,
     waiting: Sequence[int] = (),
     rewordings: Sequence[Found] = (),
+    reranked: int = fusion.RERANKED,
 ) -> list[Event]:
     return fusion.fuse(
         *wording((matches, vectors)),
@@ -41,6 +42,7 @@ def gather(
         adjacent_terms,
         waiting=np.array(waiting, dtype=np.int64),
         rewordings=[wording(each) for each in rewordings],
+        reranked=reranked,
     )
 
 
@@ -173,30 +175,29 @@ def test_late_interaction_adds_up(matches: list[TextMatch], vectors: list[Vector
     assert [(-event.score, event.key) for event in found] == sorted((-event.score, event.key) for event in found)
 
 
-def test_only_the_first_events_are_re_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_events_are_re_ranked() -> None:
     """Events outside the re-ranked set get the lowest re-ranking score, so that they cannot pass re-ranked events."""
-    monkeypatch.setattr(fusion, "_RERANKED", 2)
     requested: list[list[int]] = []
 
     def compare(vectors: VectorMatches) -> Floats:
         requested.append(vectors.event.tolist())
         return np.array([{1: 0.2, 2: 0.9}[event] for event in vectors.event.tolist()])
 
-    found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare)
+    found = gather([], [vector(1, True, 0, 0.8), vector(2, True, 0, 0.7), vector(3, True, 0, 0.6)], compare, reranked=2)
 
     assert requested == [[1, 2]]
     assert [(event.key, event.late_interaction) for event in found] == [(2, 0.9), (1, 0.2), (3, 0.2)]
 
 
-def test_unknown_late_interaction_is_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_late_interaction_is_the_mean() -> None:
     """An event without stored token embeddings gets the mean late interaction of the re-ranked events."""
-    monkeypatch.setattr(fusion, "_RERANKED", 3)
     known = {1: 0.2, 2: 0.6, 3: np.nan, 4: np.nan}
 
     found = gather(
         [],
         [vector(event, True, 0, 0.9 - event / 10) for event in known],
         lambda vectors: np.array([known[event] for event in vectors.event.tolist()]),
+        reranked=3,
     )
 
     assert {event.key: round(event.late_interaction, 9) for event in found} == {1: 0.2, 2: 0.6, 3: 0.4, 4: 0.2}
@@ -274,11 +275,10 @@ def test_late_interaction_of_code_is_its_best_cosine() -> None:
     assert {event.key: event.late_interaction for event in found} == {1: 0.5, 2: 0.9, 3: 0.0}
 
 
-def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adjacent_terms_score_higher() -> None:
     """If two events match equally, the event with adjacent terms comes first. Code and events outside the re-ranked
     set are not checked.
     """
-    monkeypatch.setattr(fusion, "_RERANKED", 3)
     requested: list[list[int]] = []
 
     def together(items: Integers) -> Floats:
@@ -287,12 +287,27 @@ def test_adjacent_terms_score_higher(monkeypatch: pytest.MonkeyPatch) -> None:
 
     code = match(3, 0.9)._replace(in_code=True)
     found = gather(
-        [match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)], [], adjacent_terms=together
+        [match(1, 0.6, item=11), match(1, 0.5), match(2, 0.6), code, match(4, 0.1)],
+        [],
+        adjacent_terms=together,
+        reranked=3,
     )
 
     assert requested == [[11, 2]]
     assert {event.key: event.adjacent_terms for event in found} == {1: 0.0, 2: 0.8, 3: 0.0, 4: 0.0}
     assert [event.key for event in found if event.key < 3] == [2, 1]
+
+
+def test_the_first_event_of_a_wording_alone_scores_higher() -> None:
+    """Of two equal events, the one that a wording alone ranks first comes first, and its parts show why."""
+    vectors = VectorMatches(np.array([[1, 2], [1, 2], [0, 0]]), np.array([0.5, 0.5]))
+
+    first, other = fusion.fuse(TextMatches.none(), vectors, is_first=lambda keys: keys == 2)
+
+    assert (first.key, other.key) == (2, 1)
+    assert [part.value for part in first.parts if part.name == "first"] == [1.0]
+    assert sum(part.points for part in first.parts) == first.score
+    assert (first.plain, first.evidence) == (other.plain, other.evidence)
 
 
 def test_weak_results_are_not_re_ranked() -> None:
