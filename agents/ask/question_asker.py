@@ -68,6 +68,7 @@ class Dispatcher:
         filters: Filters,
         here: str,
         *,
+        also: Sequence[str] = (),
         report: ProgressLine = silent,
         should_stop: Callable[[], bool] = never,
     ) -> CitedAnswer:
@@ -80,6 +81,7 @@ class Dispatcher:
             otherwise: Function that returns an answer made without a model.
             filters: Only entries that satisfy these filters are used.
             here: The current project, whose entries rank higher. It is ignored if it is private.
+            also: Other wordings of the question, for the first search.
             report: Function that gets a line for each step.
             should_stop: Function that returns True to cancel. It is called between steps.
 
@@ -95,7 +97,8 @@ class Dispatcher:
         loop = ToolLoop(calls, self._open, tools, self._limits, report, should_stop=should_stop)
         prompts = QuestionPrompts(renderer, agent_definition().prompt)
         wanted = redacted(question, self._home)
-        evidence = [output.text for output in tools.look_up(wanted, _OPENED)]
+        reworded = [redacted(wording, self._home) for wording in also]
+        evidence = [output.text for output in tools.look_up(wanted, _OPENED, reworded)]
         first = UserMessage(prompts.request(wanted, here, evidence))
         try:
             reply = loop.run(self._config.llm_name, prompts.system(), [first])
@@ -207,7 +210,7 @@ class QuestionAsker:
 
         archive = self._archive
         dispatcher = Dispatcher(archive.search, archive.store, archive.home, config, open_provider, limits, self._page)
-        return dispatcher.answer(question, rules, filters, here, report=report, should_stop=should_stop)
+        return dispatcher.answer(question, rules, filters, here, also=also, report=report, should_stop=should_stop)
 
 
 def _within_cost(config: Config, cost: float | None) -> tuple[Config, str]:

@@ -85,15 +85,19 @@ class ArchiveTools:
         except PalaverError as error:
             return self._failed(call, CONVERSATION.to_error_reply(error).text)
 
-    def look_up(self, question: str, most: int) -> tuple[ToolOutput, ...]:
+    def look_up(self, question: str, most: int, also: Sequence[str] = ()) -> tuple[ToolOutput, ...]:
         """Search for the question, and return the hits and the full text of the `most` best hits.
+
+        `also` are other wordings of the question.
 
         The first request to the model contains these results.
 
         Raises:
             InvalidInput: The question or a filter is invalid.
         """
-        first = {"query": question}
+        first: dict[str, Any] = {"query": question}
+        if also:
+            first["also"] = list(also)
         found = self._done(ToolCall("first search", "search", first), first)
         best = {"ids": list(self._index.found[:most])}
         if not best["ids"]:
