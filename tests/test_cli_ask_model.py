@@ -60,6 +60,19 @@ def test_answer_on_stdout_and_progress_on_stderr(provider: FakeProvider) -> None
 
 
 @pytest.mark.usefixtures("home")
+def test_other_wordings_are_in_the_first_search(provider: FakeProvider) -> None:
+    """The model gets the hits of all wordings before it asks for more."""
+    provider.script = [Sent(body=message(ANSWER)), Sent(body=message(ANSWER))]
+
+    palaver("sqlite", "or", "json", "files")
+    palaver("sqlite", "or", "json", "files", "--also", "accents of jalapeño in the search")
+
+    alone, reworded = (json.dumps(call["messages"]) for call in provider.calls)
+    assert "accent" not in alone
+    assert "accent" in reworded
+
+
+@pytest.mark.usefixtures("home")
 def test_json_has_the_answer_and_the_receipt(provider: FakeProvider) -> None:
     """`--json` prints one object with the text, its sources, notices and costs."""
     provider.script = [Sent(body=message(f"{ANSWER}\n- It was fast from the start."))]
