@@ -226,10 +226,10 @@ def fuse(
             in_prose = among(keys, first) & (scored.best >= 0) & ~scored.in_code
             adjacent[in_prose] = adjacent_terms(matches.key[scored.best[in_prose]])
             used = used._replace(adjacent_terms=weights.adjacent_terms)
-        parts = (*parts, late, _powers(adjacent, scored.in_code))
-        score = _total((*parts, *flags), used.shares(*preferred))
+        all_parts = (*parts, late, _powers(adjacent, scored.in_code))
+        score = _total((*all_parts, *flags), used.shares(*preferred))
         if compared is not None:
-            evidence[~scored.waiting] = _total(parts, used.shares())[~scored.waiting]
+            evidence[~scored.waiting] = _total(all_parts, used.shares())[~scored.waiting]
     order = _order(keys, score)
     similarity = scored.similarity.astype(object)
     similarity[np.isinf(scored.similarity)] = None
