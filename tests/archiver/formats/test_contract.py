@@ -289,7 +289,7 @@ def strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value.strip()
     elif isinstance(value, dict | list):
-        for inner in cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value):
+        for inner in cast("dict[str, Any]", value).values() if isinstance(value, dict) else value:
             yield from strings(inner)
 
 

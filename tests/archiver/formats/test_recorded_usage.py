@@ -232,6 +232,7 @@ def test_an_agent_without_counts_has_no_usage() -> None:
             TokenCounts(9, 1, 4),
         ),
         ("gptme", {"metadata": {"input_tokens": 9, "output_tokens": 1}}, TokenCounts(9, 1)),
+        (
             "openhands",
             {
                 "usage": {
