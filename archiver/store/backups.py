@@ -84,17 +84,17 @@ class Backups:
             raise StoreError("not enough free space for a backup of the database", hint="Free some space.")
         number = max(map(_number, self.all()), default=0) + 1
         made = self._folder / f"palaver-{number:06}-{_utc_day()}.db.zst"
-        copy, smaller, compressed = unfinished = [self._folder / f"unfinished{end}" for end in ("", ".db", ".zst")]
+        copy, compressed = unfinished = [self._folder / f"unfinished{end}" for end in ("", ".zst")]
         try:
             for path in unfinished:
                 path.unlink(missing_ok=True)
                 path.touch(mode=0o600)
             database.copy_to(copy)
-            _leave_out_vectors(copy, smaller)
-            if problems := Database.problems(smaller):
-                raise StoreCorrupt(f"{smaller}: {problems[0]}", hint="Check the disk.")
+            _leave_out_vectors(copy)
+            if problems := Database.problems(copy):
+                raise StoreCorrupt(f"{copy}: {problems[0]}", hint="Check the disk.")
             try:
-                compress_file(smaller, compressed, _FRAME)
+                compress_file(copy, compressed, _FRAME)
             except CopyDamaged as damage:
                 raise StoreCorrupt(str(damage), hint=damage.hint) from None
             with replacing(_checksum_file(made)) as file:
@@ -131,13 +131,15 @@ class Backups:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _leave_out_vectors(path: Path, target: Path) -> None:
-    """Delete vectors and token embeddings from a copy of the database, and write the copy without gaps to a file."""
+def _leave_out_vectors(path: Path) -> None:
+    """Delete the vectors and token embeddings from a copy of the database, and fill their pages with zeros.
+
+    Unlike `VACUUM`, this needs no more space, and keeps the numbers of all other pages.
+    """
     with translated_errors(path), closing(connect(str(path), apsw.SQLITE_OPEN_READWRITE)) as copy:
         copy.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        copy.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF").fetchall()
+        copy.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA secure_delete=ON").fetchall()
         copy.execute("BEGIN; DELETE FROM token; DELETE FROM vector; UPDATE item SET embedded = NULL; COMMIT")
-        copy.execute("VACUUM INTO ?", (str(target),))  # Unlike VACUUM, it needs no space in the folder of the system.
 
 
 def extracted(backup: Path, folder: Path) -> Path:

@@ -19,7 +19,7 @@ def test_an_unfinished_copy_is_removed(path: Path) -> None:
     """The next backup replaces the unfinished copy of a killed process."""
     home = Home(path.parent)
     home.backups.mkdir()
-    for name in ("unfinished", "unfinished.db", "unfinished.zst"):
+    for name in ("unfinished", "unfinished.zst"):
         (home.backups / name).write_bytes(b"half of a database")
     with Store.create(path) as store:
         store.back_up()
