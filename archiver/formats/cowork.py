@@ -59,7 +59,8 @@ class Cowork(ClaudeCode):
         about = json_file(folders[-1].with_name(f"{folders[-1].name}.json")) if folders else Record()
         if not session.parent_id:
             session.title = string(about.get("title"))
-        session.cwd = next(filter(None, map(string, listing(about.get("userSelectedFolders")))), session.cwd)
+        selected = (string(folder) for folder in listing(about.get("userSelectedFolders")))
+        session.cwd = next((folder for folder in selected if folder), session.cwd)
         return session
 
     def recognises(self, records: Sequence[Record]) -> bool:

@@ -258,7 +258,7 @@ class Hermes(DatabaseFormat):
 
     def _has_transcript_path(self, path: Path) -> bool:
         database = path.parent.parent / _DATABASE
-        stored = _stored(database, ForeignDatabase(database).state()) if database.is_file() else frozenset()
+        stored = _stored(database, ForeignDatabase(database).state()) if database.is_file() else frozenset[str]()
         return path.name.partition(".")[0].removeprefix("session_") not in stored
 
     def _is_from_agent(self, record: Record) -> bool:

@@ -321,7 +321,7 @@ class Warp(ContainedFormat):
         session_id = string(header["id"])
         name = file_name(session_id)
         lines = [line for task in tasks.values() for line in _messages(task)]
-        rows = [] if lines or "ai_queries" in missing else _queries(database, session_id)
+        rows = list[bytes]() if lines or "ai_queries" in missing else _queries(database, session_id)
         title = next((string(task.get("description")) for task in tasks.values()), "")
         folder = "" if "ai_queries" in missing else _folder(database, session_id)
         header |= {"title": title, "working_directory": folder}

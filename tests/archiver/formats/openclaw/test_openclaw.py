@@ -163,7 +163,7 @@ def test_text_of_a_channel_is_not_part_of_a_prompt(text: str, typed: list[str]) 
 
 def test_a_file_is_that_of_openclaw_or_of_pi() -> None:
     """Both have the same entries. Only OpenClaw writes its own custom entries."""
-    own = [*RECORDS, {"type": "custom", "customType": "model-snapshot", "id": "x", "data": {}}]
+    own: list[dict[str, Any]] = [*RECORDS, {"type": "custom", "customType": "model-snapshot", "id": "x", "data": {}}]
 
     assert (KNOWN.recognises(RECORDS), PI.recognises(RECORDS)) == (False, True)
     assert (KNOWN.recognises(own), PI.recognises(own)) == (True, False)

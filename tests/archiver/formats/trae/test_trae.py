@@ -82,7 +82,7 @@ def test_databases_of_other_editors_are_no_containers(tmp_path: Path) -> None:
 def test_a_trajectory_of_trae_agent_is_read(tmp_path: Path) -> None:
     """A run is one document. Its time has no zone, so it is local."""
     usage = {"input_tokens": 5, "output_tokens": 2}
-    run = {
+    run: dict[str, Any] = {
         "task": "Fix the login",
         "start_time": "2026-03-01T10:00:00.000000",
         "provider": "p",
