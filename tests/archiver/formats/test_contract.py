@@ -289,7 +289,8 @@ def strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value.strip()
     elif isinstance(value, dict | list):
-        for inner in cast("dict[str, Any]", value).values() if isinstance(value, dict) else value:
+        values: dict[str, Any] | list[Any] = value
+        for inner in values.values() if isinstance(values, dict) else values:
             yield from strings(inner)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.search.present.hits import LENGTH, SearchTerms
+from palaver.search.present.snippets import LENGTH, SearchTerms
 from palaver.search.query import tokenizer
 
 FOUND = "whistles"
