@@ -284,13 +284,14 @@ def said(known: TranscriptFormat, data: bytes) -> Counter[tuple[Speaker, Kind, s
     return Counter(key[1:] for key in unique)
 
 
-def strings(value: Any) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     """Yield every text in a JSON value."""
     if isinstance(value, str):
         yield value.strip()
-    elif isinstance(value, dict | list):
-        values: dict[str, Any] | list[Any] = value
-        for inner in values.values() if isinstance(values, dict) else values:
+    elif isinstance(value, dict):
+        yield from strings(list(cast("dict[str, object]", value).values()))
+    elif isinstance(value, list):
+        for inner in cast("list[object]", value):
             yield from strings(inner)
 
 
