@@ -52,7 +52,7 @@ def sync(*, place: str, watch: bool, status: bool, leave: bool, as_json: bool) -
             else:
                 click.echo(f"Left {folder}. What was received stays here, and other machines keep what they received.")
         elif status:
-            _show(synchronizer.status(), as_json=as_json, status=True)
+            _show(synchronizer.status(archive.store), as_json=as_json, status=True)
         else:
             target = _target(synchronizer, place)
             if synchronizer.needs_passphrase:

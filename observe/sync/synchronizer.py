@@ -119,12 +119,11 @@ class Synchronizer:
             result.devices = self._statuses(store, folder, own)
         return result
 
-    def status(self) -> SyncReport:
+    def status(self, store: Store) -> SyncReport:
         """Return what is behind and what waits, without changing anything. Raises `SyncRefused`."""
         folder = SharedFolder(transport_of(self._require_place()), self._keyring)
-        with self._open_store() as store:
-            own = _OwnDevice(store, folder, self._folder, create=False)
-            return SyncReport(self.place, own.name, devices=self._statuses(store, folder, own))
+        own = _OwnDevice(store, folder, self._folder, create=False)
+        return SyncReport(self.place, own.name, devices=self._statuses(store, folder, own))
 
     def leave(self) -> str:
         """Delete this device's files from the shared folder, and forget the folder. Return the folder.

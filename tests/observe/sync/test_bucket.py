@@ -55,7 +55,7 @@ def test_two_machines_share_a_bucket(tmp_path: Path, bucket: str) -> None:
     with Archive(first.home) as archive:
         assert archive.synchronizer().leave() == bucket
     with Archive(second.home) as archive:
-        assert archive.synchronizer().status().devices == []
+        assert archive.synchronizer().status(archive.store).devices == []
 
 
 @pytest.mark.usefixtures("bucket")

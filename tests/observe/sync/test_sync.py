@@ -150,10 +150,10 @@ def test_the_status_names_a_deletion_that_waits_for_its_owner(two: Two) -> None:
     second.forget("invoice", erase=True)
     second.sync()
     with Archive(second.home) as archive:
-        assert [device.unread_deletions for device in archive.synchronizer().status().devices] == [True]
+        assert [device.unread_deletions for device in archive.synchronizer().status(archive.store).devices] == [True]
     sync(first)
     with Archive(second.home) as archive:
-        assert [device.unread_deletions for device in archive.synchronizer().status().devices] == [False]
+        assert [device.unread_deletions for device in archive.synchronizer().status(archive.store).devices] == [False]
 
 
 def test_forgetting_wins_until_each_is_undone(two: Two) -> None:
@@ -371,7 +371,7 @@ def test_leaving_deletes_only_own_files(two: Two) -> None:
     assert [path.name[-16:] for path in first.replica.iterdir()] == [identity(second)]
     assert first.words() == second.words() == {"invoice", "parcel"}
     with Archive(first.home) as archive, pytest.raises(SyncRefused, match="not synchronised"):
-        archive.synchronizer().status()
+        archive.synchronizer().status(archive.store)
 
 
 def test_result_files_travel_with_their_transcript(two: Two) -> None:
