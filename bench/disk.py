@@ -1,5 +1,7 @@
 """Measure the disk space of a home with the 98 sessions, relative to their transcripts: `python -m bench.disk`."""
 
+# pyright: reportPrivateUsage=false
+
 import argparse
 import sys
 from collections.abc import Sequence

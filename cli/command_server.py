@@ -187,7 +187,9 @@ def _answer(connection: socket.socket, home: Home) -> None:
     if mark != identity():
         return
     os.environ.clear()
-    os.environ.update(variable.partition("=")[::2] for variable in map(os.fsdecode, separated(variables)))
+    for variable in map(os.fsdecode, separated(variables)):
+        name, _, value = variable.partition("=")
+        os.environ[name] = value
     for name, value in zip(("COLUMNS", "LINES"), screen.decode().split(), strict=False):
         os.environ.setdefault(name, value)
     time.tzset()
@@ -198,7 +200,11 @@ def _answer(connection: socket.socket, home: Home) -> None:
     sys.argv = [*map(os.fsdecode, separated(words))]
     sys.modules["__main__"].__package__ = "palaver" if Path(sys.argv[0]).name == "__main__.py" else None
     chunks: list[bytes] = []
-    sys.stdin = io.TextIOWrapper(io.BytesIO(data)) if sys.argv[1] == "hooks" else io.TextIOWrapper(_NoInput())
+    sys.stdin = (
+        io.TextIOWrapper(io.BytesIO(data))
+        if sys.argv[1] == "hooks"
+        else io.TextIOWrapper(io.BufferedReader(_NoInput()))
+    )
     sys.stdout, sys.stderr = _stream(1, output, chunks), _stream(2, errors, chunks)
     status = _status()
     sys.stdout.flush()

@@ -12,7 +12,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 @contextmanager
-def serving(home: Home) -> Iterator[subprocess.Popen[bytes]]:
+def serving(home: Home) -> Generator[subprocess.Popen[bytes]]:
     """Run a server of a home."""
     server = subprocess.Popen(SERVER, stdin=subprocess.PIPE, env={**os.environ, "PALAVER_HOME": str(home.root)})
     try:
@@ -285,7 +285,7 @@ def test_concurrent_commands_are_answered(home: Home) -> None:
 
 
 @contextmanager
-def pretending(home: Home, behave: Callable[[socket.socket], None]) -> Iterator[list[int]]:
+def pretending(home: Home, behave: Callable[[socket.socket], None]) -> Generator[list[int]]:
     """Listen on the socket of a home, and treat each connection with a function."""
     path = home.root / SOCKET
     asked: list[int] = []
@@ -365,7 +365,7 @@ def test_a_closed_pipe_is_no_failure(alone: Home) -> None:
 def test_a_full_disk_is_reported(home: Home) -> None:
     """Output that cannot be written is reported as without the server."""
     command = [sys.executable, "-c", PROGRAM, "sessions"]
-    answers = []
+    answers: list[subprocess.CompletedProcess[bytes]] = []
     for variables in ({}, OFF):
         with Path("/dev/full").open("wb") as full:
             environment = {**os.environ, "PALAVER_HOME": str(home.root), **variables}
@@ -431,7 +431,7 @@ def test_the_server_ends_if_its_code_changes(alone: Home, tmp_path: Path) -> Non
 
 
 @contextmanager
-def serving_from(folder: Path, home: Home) -> Iterator[subprocess.Popen[bytes]]:
+def serving_from(folder: Path, home: Home) -> Generator[subprocess.Popen[bytes]]:
     """Run a server with the code in another folder."""
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     server = subprocess.Popen(SERVER, stdin=subprocess.PIPE, env=environment)
