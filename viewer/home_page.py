@@ -13,7 +13,6 @@ from starlette.routing import BaseRoute
 from ..archiver.store import ARCHIVER, WATCHER, Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.observation import NEXT
-from ..core.query import Filters
 from ..core.results import OpenItem
 from ..search.present.details import Sessions, items_of
 from .activity import calendar_of
@@ -27,6 +26,8 @@ _ITEMS: Final = 8
 """Maximum number of open items and next steps on the home page."""
 _ALL_ITEMS: Final = 300
 """Maximum number of open items on their own page."""
+_ALL_READ: Final = 1_000
+"""Number of latest sessions, or of those of a project, whose cards the page of open items searches."""
 _READ: Final = 150
 """Number of latest sessions whose cards the home page searches for open items."""
 
@@ -65,16 +66,17 @@ def home(request: Request) -> Response:
 
 def open_items(request: Request) -> Response:
     """Show all open items and next steps, or those of the project in the address."""
-    archive, project = archive_of(request), request.query_params.get("project", "")
-    items = archive.search.open_items(Filters(projects=(project,) if project else ()), _ALL_ITEMS)
+    store, project = archive_of(request).store, request.query_params.get("project", "")
+    latest = store.session_list.page(SessionFilter(project=project), _ALL_READ)
+    items = items_of(Sessions(store).outlines_of(latest).values())[:_ALL_ITEMS]
     return render(
         request,
         "open.html.j2",
         items=_by_session(items),
         total=len(items),
-        is_cut=len(items) == _ALL_ITEMS,
+        is_cut=len(items) == _ALL_ITEMS or len(latest) == _ALL_READ,
         project=project,
-        projects=sorted(filter(None, archive.store.session_list.count_by_project()), key=str.lower),
+        projects=sorted(filter(None, store.session_list.count_by_project()), key=str.lower),
         dismissed=request.query_params.get("dismissed", ""),
         next=NEXT,
     )
