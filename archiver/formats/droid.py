@@ -27,7 +27,7 @@ from .transcript_format import (
 
 _SETTINGS = ".settings.json"
 _UNTITLED = "New Session"
-_SKIPPED = dict.fromkeys(("agent_turn_outcome", "session_end", "todo_state"), SkipReason.BOOKKEEPING)
+_SKIPPED = {"agent_turn_outcome", "session_end", "todo_state"}
 
 
 class DroidReader(RecordReader):
@@ -45,7 +45,7 @@ class DroidReader(RecordReader):
         kind = string(record.get("type"))
         handler = self._handlers.get(kind)
         if handler is None:
-            return _SKIPPED.get(kind) or unknown_type(kind)
+            return SkipReason.BOOKKEEPING if kind in _SKIPPED else unknown_type(kind)
         own_id = record_id(string(record.get("id")), line.data)
         return handler(record, RecordStamp(line.number, instant(record.get("timestamp")), own_id))
 

@@ -112,6 +112,8 @@ class JunieReader(RecordReader):
                 return SkipReason.BOOKKEEPING
             case _ if kind not in _BLOCKS:
                 return unknown_type(kind)
+            case _:
+                pass
         if not step or not self._only_record:
             return self._block(event, stamp) or SkipReason.EMPTY
         earlier = self._steps.get(step)
