@@ -284,7 +284,7 @@ def test_junie_records_the_tokens_of_each_model_of_a_response() -> None:
 
 def test_the_header_of_a_zed_thread_names_the_model() -> None:
     usage = {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 4}
-    prompt = {"id": "t/0", "message": {"User": {"id": "u1", "content": []}}, "usage": usage}
+    prompt: dict[str, Any] = {"id": "t/0", "message": {"User": {"id": "u1", "content": []}}, "usage": usage}
     [used] = found("zed", {"id": "t", "conversation": {"model": {"provider": "p", "model": "m"}}}, prompt)
 
     assert (used.message, used.model, used.counts) == ("session-1:u1", "m", TokenCounts(9, 1, 4))
