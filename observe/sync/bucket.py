@@ -3,6 +3,9 @@
 Credentials and endpoints are read from the environment, for example from `AWS_ACCESS_KEY_ID`.
 """
 
+# pyright: reportUnknownMemberType=false
+# The types of a listing depend on a library that is not needed here.
+
 from ...core.errors import SyncRefused
 from ...core.home import extra_command
 

@@ -234,9 +234,9 @@ def test_exactly_the_last_entry_and_its_ancestors_are_active(parents: list[int])
 def test_a_copied_entry_keeps_its_id_and_other_entries_differ() -> None:
     """Record IDs include the time, because entry IDs are short."""
     one, other = ({**user("A"), "id": "abcd1234", "timestamp": time} for time in (TIME, "2026-03-02T10:00:00.000Z"))
-    records = [turn.record for turn in reading.turns(PI, HEADER, one, one, other)]
+    records = [turn.record for turn in reading.turns(PI, HEADER, one, other, one)]
 
-    assert records[0] == records[1] != records[2]
+    assert records[0] == records[2] != records[1]
 
 
 def test_only_its_own_header_is_recognised() -> None:
