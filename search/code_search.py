@@ -178,6 +178,10 @@ class CodeSearch:
         return self._keys[1]
 
     def _lines(self, text: str, scope: DocumentFilter, context: int) -> Iterator[CodeLine]:
+        """Yield each line with a text once: in one namespace, and in one of two chunks that overlap.
+
+        The number of a line is 0 in a document without lines, where overlaps cannot be recognised.
+        """
         done: tuple[Path, str, int] | None = None
         # Return each line of a file once, even if the file is in several namespaces.
         rows: dict[tuple[Path, int, int, str], str] = {}

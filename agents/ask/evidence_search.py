@@ -406,6 +406,8 @@ def _search(
 ) -> tuple[QuestionPlan, Results, bool]:
     """Search for the question, or list the newest entries if it names only a time, or only what the filters name.
 
+    A time in the question becomes a filter, which is known only after the first search. The second search then uses it.
+
     Return the plan, the results, and True if the results are the newest entries.
     """
     if (filters or asks_for_newest(question)) and names_no_topic(question, filters.files):

@@ -200,6 +200,11 @@ class ClineReader(RecordReader):
         return [*turns, *notes] or SkipReason.EMPTY
 
     def _asked(self, blocks: list[Record], stamp: RecordStamp, *, is_task: bool) -> list[Turn | Note]:
+        """Return the turns of a message with the role `user`: results of tools, and what the user typed.
+
+        The program tags typed text, except in the first message of a task (`is_task`). There, all text is typed unless
+        it is a result of a tool, with which a resumed task begins.
+        """
         results = [self._tool_result(block, stamp) for block in blocks if block.get("type") == "tool_result"]
         text = joined_text([block for block in blocks if block.get("type") != "tool_result"], _block_text)
         folder, rest = _FOLDER.search(text), clean(_DETAILS.sub("", text))

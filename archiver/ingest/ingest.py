@@ -107,6 +107,10 @@ class Ingest:
         Unreadable files are reported, and the run continues with the other files. Afterwards, outdated copies are read
         again for up to `budget` seconds. If `budget` is None, all copies that are scheduled to be read again are read,
         and no other copies.
+
+        The order matters: checksums of copies that are about to be rewritten are dropped first, so a killed run
+        leaves none that are wrong. Copies are scheduled for erasure before bytes are appended, because these may contain
+        erased lines. Sub-agents are extracted last, from complete transcripts.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters
         self.report = report
