@@ -109,7 +109,7 @@ class Ingest:
         and no other copies.
 
         The order matters: checksums of copies that are about to be rewritten are dropped first, so a killed run
-        leaves none that are wrong. Copies are scheduled for erasure before bytes are appended, because these may contain
+        leaves no wrong ones. Copies are scheduled for erasure before bytes are appended, because these may contain
         erased lines. Sub-agents are extracted last, from complete transcripts.
         """
         report, filters = IngestReport(still_archived=self._excluded_sessions()), self._filters

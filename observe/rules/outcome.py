@@ -46,8 +46,8 @@ Of 82 exchanges that only commit, 60 reach it. Below it, the commit subject says
 def committed_work(exchange: Exchange, observation: Observation, earlier: Sequence[Observation]) -> int | None:
     """Return the index in `earlier` of the work that an exchange only commits, or None if it did other work.
 
-    A commit often includes an entry in a changelog, so writing one is no other work. If the exchange states facts of its
-    own, it must share words with the title of the earlier work, and otherwise with any of its text.
+    A commit often includes an entry in a changelog, so writing one is no other work. If the exchange states facts of
+    its own, it must share words with the title of the earlier work, and otherwise with any of its text.
 
     Args:
         exchange: Exchange that may only run `git commit`.
