@@ -354,7 +354,7 @@ class Filters(Struct, frozen=True):
             lambda item: (item.kind,),
             choices=HitKind,
             parameter=ToolParameter(
-                "command: how to test, lint, build; fix: what mended the error in query; open: unfinished work",
+                "command: to test, lint, build; fix: what mended the error in query; open: unfinished work",
                 is_single=True,
             ),
             in_output=False,

@@ -34,6 +34,8 @@ _ACTIONS = (*_COMMAND, *_SHELL_INPUT, *_SHELL_OUTPUT)
 """Tags around what the user did: a slash command or a shell command with its output."""
 _INTERRUPTED = "[Request interrupted by user"
 _CONTINUED = "This session is being continued from a previous conversation"
+_UNKNOWN_COMMAND = re.compile(r"Unknown (?:skill|slash command): \S+")
+"""Answer of the program to a command that it does not know."""
 _TEAM_MESSAGE = re.compile(r"<teammate-message(?=[\s>])")
 
 
@@ -68,6 +70,8 @@ def attribute(text: str) -> AttributedText:
             return _unwrapped(tags)
     if typed.startswith(_CONTINUED):
         return AttributedText(Speaker.HOST, Kind.COMPACTION, typed)
+    if _UNKNOWN_COMMAND.fullmatch(typed):
+        return AttributedText.injected(typed)
     if typed.startswith(_INTERRUPTED) and typed.endswith("]") and "\n" not in typed:
         return AttributedText.injected("\n".join(filter(None, (typed, added))))
     return AttributedText(Speaker.HUMAN, Kind.PROMPT, typed, added=added)

@@ -16,12 +16,14 @@ import io
 import json
 import os
 import re
+import shutil
+import tempfile
 import time
 import zipfile
 import zlib
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, TypeAlias, cast
 from urllib.parse import quote
@@ -319,16 +321,21 @@ class ForeignDatabase:
     def _opened(self, *, immutable: bool) -> Generator[apsw.Connection]:
         # A database without a log is read without a lock, and its state is compared afterwards. A lock would block
         # writes of the other program. In WAL mode, SQLite would also create files beside the database.
-        mode = "immutable=1" if immutable else "mode=ro&readonly_shm=1"
-        name = f"file:{quote(os.fsencode(self.path.absolute()))}?{mode}"
-        connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        try:
+        with ExitStack() as opened:
+            path, mode = self.path.absolute(), "immutable=1" if immutable else "mode=ro&readonly_shm=1"
+            if not immutable and not self._beside("-shm").exists():
+                # SQLite would create the missing file. No program has the database open, so its files can be copied.
+                folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+                for file in (path, self._beside("-wal")):
+                    shutil.copy(file, folder)
+                path, mode = folder / path.name, "mode=rw"
+            name = f"file:{quote(os.fsencode(path))}?{mode}"
+            flags = apsw.SQLITE_OPEN_READWRITE if mode == "mode=rw" else apsw.SQLITE_OPEN_READONLY
+            connection = opened.enter_context(closing(apsw.Connection(name, flags=flags | apsw.SQLITE_OPEN_URI)))
             connection.set_busy_timeout(_BUSY_MS)
             connection.execute("PRAGMA query_only=1")
             connection.execute("PRAGMA trusted_schema=0")
             yield connection
-        finally:
-            connection.close()
 
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix)

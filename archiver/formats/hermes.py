@@ -233,7 +233,11 @@ class Hermes(DatabaseFormat):
         parent = string(header.get("parent_session_id"))
         kind = SessionKind.SUBAGENT if header.get("relation") == "subagent" else SessionKind.MAIN
         origin = parent if kind is SessionKind.SUBAGENT else ""
-        return Session(self.agent, session_id, kind, origin, cwd=string(header.get("cwd")))
+        # Profiles can use one ID, such as that of a channel, for different sessions.
+        folder = path.parents[1] if len(path.parents) > 1 else path.parent
+        is_profile = folder.parent.name == "profiles" or folder.name.startswith(f"{self.home_folder}-")
+        scope = folder.name if is_profile else ""
+        return Session(self.agent, session_id, kind, origin, cwd=string(header.get("cwd")), scope=scope)
 
     def _in_order(self, rows: list[Row]) -> list[Row]:
         """Return the sessions, parents first, each with its relation to its parent."""

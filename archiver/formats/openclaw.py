@@ -32,17 +32,22 @@ _NEEDED = frozenset({"session_id", "seq", "event_json"})
 _KNOWN = frozenset({"created_at", "event_zstd", "event_utf8_bytes", "navigation_json"})
 _FILE = re.compile(r"[^.]+\.jsonl(?:\.(?:deleted|reset)\.[\w.:+-]+)?")
 _CHANNEL = re.compile(
-    r"\A(?:System: [^\n]*\n\s*)*"
+    r"\A(?:(?:System: |\[media attached: |To send an image back, |Note: The previous agent run )[^\n]*\n\s*)*"
     r"(?:[A-Z][^\n(]* \(untrusted[^)\n]*\):\n```\w*\n.*?\n```\s*)*"
-    r"(?:\[[^\]\n]*\d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\]\s*)?",
+    r"(?:\[[^\]\n]*\d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]*\]\s*)?"
+    r"(?:\[message_id: [^\]\n]*\]\n(?:[^\n:]{1,60}: )?)?"
+    r"(?:\[Subagent Context\] .*?\[Subagent Task\]: )?",
     re.DOTALL,
 )
-"""Events, sender and time that the program adds to the beginning of a message."""
+"""Events, files, sender, time and instructions that the program adds to the beginning of a message."""
+_MESSAGE_ID = re.compile(r"\s*\[message_id: [^\]\n]*\]\s*\Z")
+"""ID that the program adds to the end of a message."""
+_SUBAGENT = b"[Subagent Context] "
 _QUEUED = re.compile(r"(?:\A\[Queued messages[^\n]*\]\s*|\n)---\nQueued #\d+\n")
 """Line before each of several messages that the user sent while the agent was busy."""
 _PROGRAM = re.compile(
     r"\[cron:|Read HEARTBEAT\.md if it exists|System: \[[^\n]*\Z|\[System: |OpenClaw runtime context"
-    r"|A new session was started via /new or /reset"
+    r"|A new session was started via /new or /reset|\[OpenClaw heartbeat poll\]|Pre-compaction memory flush\."
 )
 """Beginnings of messages that the program wrote."""
 
@@ -58,7 +63,8 @@ class OpenClawReader(PiReader):
 
 def _typed(text: str) -> str:
     """Return what the user typed in a message, without the text that the program added. It may be empty."""
-    parts = (_CHANNEL.sub("", part, count=1).strip() for part in _QUEUED.split(text) if not _PROGRAM.match(part))
+    messages = (_MESSAGE_ID.sub("", part) for part in _QUEUED.split(text) if not _PROGRAM.match(part))
+    parts = (_CHANNEL.sub("", part, count=1).strip() for part in messages)
     return "\n\n".join(part for part in parts if part and not _PROGRAM.match(part))
 
 
@@ -114,12 +120,13 @@ class OpenClaw(ContainedFormat):
         """Return the session, identified by the header or, without a header, by the file name.
 
         The database or the file `sessions.json` has the key of each session. The key of a sub-agent names it as such.
+        Without a key, the instructions at the beginning do.
         """
         header = next(filter(is_session_header, head_records(head)), Record())
         session_id = string(header.get("id")) or path.name.partition(".")[0]
         listed = _windows(path.parent) if path.parent.is_file() else _listed(path.parent / "sessions.json")
         key, spawner = listed.get(session_id, ("", ""))
-        if ":subagent:" not in key:
+        if ":subagent:" not in key and not (not key and _SUBAGENT in head):
             return Session(self.agent, session_id, cwd=string(header.get("cwd")))
         parent = next((session for session, (name, _) in listed.items() if name == spawner), "")
         return Session(self.agent, session_id, SessionKind.SUBAGENT, parent, cwd=string(header.get("cwd")))

@@ -18,6 +18,8 @@ from ..lines import DOCUMENT, SUFFIX, opened
 _LINES = (".jsonl", f".jsonl{SUFFIX}")
 _SUFFIXES = (*_LINES, DOCUMENT)
 _CONTAINER_SUFFIXES = (".db", ".vscdb", ".sqlite", ".sqlite3", ".zip", ".history.md")
+_RENAMED = ".jsonl."
+"""Part of the name of a transcript that an agent renamed, such as `1a2b.jsonl.reset.2026-03-01`."""
 
 
 class Transcript(Struct, frozen=True):
@@ -133,10 +135,14 @@ def _in_folder(folder: Path, skipped: Unsearched | None) -> Iterator[Transcript]
     except PermissionError:
         raise SourceUnreadable(folder, "permission denied", hint=f"Check the permissions of {folder}.") from None
     suffixes = (*_SUFFIXES, *_CONTAINER_SUFFIXES)
-    for path in record_reader.files(folder, lambda name: name.lower().endswith(suffixes), skipped=skipped):
+
+    def may_contain(name: str) -> bool:
+        return name.lower().endswith(suffixes) or _RENAMED in name
+
+    for path in record_reader.files(folder, may_contain, skipped=skipped):
         if (container_format := _container_format_of(path)) is not None:
             yield _container(path, container_format)
-        elif path.name.endswith(_SUFFIXES) and any(
+        elif (path.name.endswith(_SUFFIXES) or _RENAMED in path.name) and any(
             transcript_format.may_be_transcript(path, folder) for transcript_format in all_formats()
         ):
             yield Transcript(_real(path), path, folder)

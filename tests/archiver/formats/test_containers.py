@@ -1,6 +1,7 @@
 """Tests of `containers.py`."""
 
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -70,6 +71,19 @@ def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
     assert ForeignDatabase(tmp_path / "x.db").rows("SELECT max(number) FROM pair") == [(1,)]
     assert ForeignDatabase(tmp_path / "x.db").state() != state
     program.close()
+
+
+def test_a_copied_database_with_a_log_is_read(tmp_path: Path) -> None:
+    """A copy made while the program was running has a write-ahead log, but not the index of the log."""
+    program = made(tmp_path / "x.db")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("x.db", "x.db-wal"):
+        shutil.copy(tmp_path / name, copy)
+    program.close()
+
+    assert ForeignDatabase(copy / "x.db").rows("SELECT count(*) FROM pair") == [(2,)]
+    assert names(copy) == {"x.db", "x.db-wal"}
 
 
 def test_reading_does_not_block_writers(tmp_path: Path) -> None:

@@ -169,3 +169,11 @@ def test_files_are_read_unless_the_database_has_their_session(home: Path) -> Non
         ("Fix the login", 1_772_359_201_000),
         ("Done", 1_772_359_202_000),
     ]
+
+
+def test_profiles_can_use_one_id_for_different_sessions() -> None:
+    """Each profile has a database of its own."""
+    data = jsonl([{"id": "api-1", "cwd": "/home/demo"}])
+    profiles = [Path(f"/home/demo/.hermes{folder}/state.db/api-1.jsonl") for folder in ("", "/profiles/ops", "-brain")]
+
+    assert [session(KNOWN, data, path).scope for path in profiles] == ["", "ops", ".hermes-brain"]

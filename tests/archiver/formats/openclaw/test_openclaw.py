@@ -9,10 +9,11 @@ import pytest
 
 from palaver.archiver.formats.openclaw import OpenClaw
 from palaver.archiver.formats.pi import FORMAT as PI
+from palaver.archiver.ingest.transcripts import in_paths
 from palaver.core.conversation import Kind, SessionKind, Speaker
 from palaver.core.errors import PartlyRead
 
-from ..container_files import contents, database, turns
+from ..container_files import contents, database, events, turn_tuples, turns
 from ..reading import jsonl, prompts, session
 
 if sys.version_info >= (3, 14):
@@ -22,6 +23,7 @@ else:
 
 KNOWN = OpenClaw()
 ID = "019e19b4-0000-7000-8000-000000000009"
+ATTACHED = "[media attached: /a.jpg]\nTo send an image back, use the tool.\n"
 SCHEMA = """
 CREATE TABLE transcript_events (session_id TEXT NOT NULL, seq INTEGER NOT NULL, event_json TEXT NOT NULL,
     created_at INTEGER NOT NULL, event_zstd BLOB, event_utf8_bytes INTEGER, PRIMARY KEY (session_id, seq));
@@ -144,6 +146,14 @@ def test_the_key_of_a_session_names_a_sub_agent(home: Path) -> None:
             ["Fix the login"],
         ),
         ("[Sun 2026-03-01 10:00 GMT] Fix the login", ["Fix the login"]),
+        ("[Sun 2026-03-01 10:00 GMT] Fix the login\n[message_id: 17]", ["Fix the login"]),
+        ("Sender (untrusted metadata):\n```json\n{}\n```\n\n[message_id: om_1]\nAda: Fix it", ["Fix it"]),
+        (
+            f"{ATTACHED}Sender (untrusted metadata):\n```json\n{{}}\n```\n\nWhat is this?",
+            ["What is this?"],
+        ),
+        ("[OpenClaw heartbeat poll]", []),
+        ("Pre-compaction memory flush. Store durable memories now.", []),
         ("[1] is wrong", ["[1] is wrong"]),
         ("[cron:1 backup] Run it", []),
         ("Read HEARTBEAT.md if it exists", []),
@@ -159,6 +169,26 @@ def test_the_key_of_a_session_names_a_sub_agent(home: Path) -> None:
 def test_text_of_a_channel_is_not_part_of_a_prompt(text: str, typed: list[str]) -> None:
     """The program adds the sender and the time, and writes prompts itself."""
     assert prompts(KNOWN, HEADER, said("user", text)) == typed
+
+
+def test_a_task_for_a_sub_agent_is_recognised_by_its_instructions(tmp_path: Path) -> None:
+    """A list with the keys of the sessions can be missing, for example in a copy."""
+    text = "[Sun 2026-03-01 10:00 GMT] [Subagent Context] You are a subagent.\n\n[Subagent Task]: Fix the login"
+    data = jsonl([HEADER, said("user", text), said("assistant", "Done.")])
+    path = tmp_path / "sessions" / f"{ID}.jsonl"
+
+    assert KNOWN.identify(path, data).kind is SessionKind.SUBAGENT
+    assert turn_tuples(events(KNOWN, data, path)) == [(Speaker.HOST, Kind.PROMPT, "Fix the login"), TURNS[1]]
+
+
+def test_a_transcript_that_the_program_renamed_is_in_its_folder(tmp_path: Path) -> None:
+    """A reset renames the transcript."""
+    path = tmp_path / "sessions" / f"{ID}.jsonl.reset.2026-03-01T10-00-00.000Z"
+    path.parent.mkdir()
+    own: list[dict[str, Any]] = [*RECORDS, {"type": "custom", "customType": "model-snapshot", "id": "x", "data": {}}]
+    path.write_bytes(jsonl(own))
+
+    assert [transcript.path.name for transcript in in_paths([tmp_path])] == [path.name]
 
 
 def test_a_file_is_that_of_openclaw_or_of_pi() -> None:
