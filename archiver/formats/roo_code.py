@@ -5,7 +5,7 @@ Each task is a folder in the extension's storage in the editor, with the same fi
 
 - Supported: everything that is supported for Cline, and tasks that other tasks started.
 - Not supported: checkpoints, pictures of the browser, modes.
-- Tested with: a real task of August 2026.
+- Tested with: records in the form of a task of August 2026 that was read as text.
 - Test data: `examples/roo-code.jsonl`.
 """
 
