@@ -38,7 +38,7 @@ _FINDERS: Final = frozenset("fd find grep ls rg tree".split())
 _UNNAMED_SHELLS: Final = SHELLS - {"bash", "powershell"}
 _CHECKS: Final = {"test": "tests", "lint": "lint", "type check": "type check", "build": "build", "format": "format"}
 _FAILURES: Final = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures)\b|^(?:FAILED|FAIL)\b|^--- FAIL|^make: \*\*\*|\bError: Process"
+    r"\b[1-9]\d* (?:tests? )?(?:fail|failed|failing|failures)\b|^(?:FAILED|FAIL)\b|^--- FAIL|^make: \*\*\*|\bError: Process"
     r" completed with exit code [1-9]",
     re.MULTILINE,
 )
@@ -50,6 +50,11 @@ _NONE_RAN: Final = re.compile(
     r"|\bcollected 0 items",
     re.IGNORECASE,
 )
+_NOT_RUN: Final = re.compile(
+    r"\b(?:unrecognized subcommand|command not found|not recognized as an internal|missing script|script not found)\b",
+    re.IGNORECASE,
+)
+"""Pattern for the output of a shell that did not find a program, or of a program that did not find a script."""
 _SOME_PASSED: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass [1-9]|^ok\s|^(?:--- )?PASS\b", re.MULTILINE
 )
@@ -101,7 +106,7 @@ def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> C
     else:
         subject = one_line(body.partition("\n")[0] if kind == SUBAGENT else body)
     checked = next((check for segment in segments if (check := _check_of(segment))), "")
-    if checked == _CHECKS["test"] and result is not None and _ran_no_test(result.text):
+    if checked and result is not None and not _is_proven(checked, result.text, is_filtered="|" in body):
         checked = ""
     outcome = _outcome(result, checked)
     failed = result is not None and outcome is Outcome.FAILED
@@ -212,10 +217,16 @@ def _check_of(segment: Segment) -> str:
     return "" if lists else _CHECKS.get(segment.task, "")
 
 
-def _ran_no_test(output: str) -> bool:
-    """Return whether the output of a test command says that no test ran."""
-    ran = _SOME_PASSED.search(output) or _shows_failure(output)
-    return not ran and _NONE_RAN.search(output) is not None
+def _is_proven(check: str, output: str, *, is_filtered: bool) -> bool:
+    """Return whether the output of a check leaves no doubt that it ran.
+
+    Of output that went through a filter, the exit status is that of the filter, so the output must state a result.
+    """
+    if _NOT_RUN.search(output):
+        return False
+    if _shows_failure(output) or _SOME_PASSED.search(output):
+        return True
+    return not is_filtered and not (check == _CHECKS["test"] and _NONE_RAN.search(output))
 
 
 def _outcome(result: Turn | None, check: str) -> Outcome:

@@ -114,8 +114,9 @@ def test_thinking_between_calls_does_not_divide_a_run() -> None:
     assert [step.kind for step in steps_of([thinking], CWD)] == [StepKind.THINKING]
 
 
-def test_output_that_went_through_a_filter_can_show_a_failure() -> None:
-    run = [call(1, "Bash", "make test | tail -5"), done(2, "=== 2 failed, 3 passed ===", 1)]
+@pytest.mark.parametrize("output", ["=== 2 failed, 3 passed ===", " 228 pass\n 15 fail"])
+def test_output_that_went_through_a_filter_can_show_a_failure(output: str) -> None:
+    run = [call(1, "Bash", "make test | tail -5"), done(2, output, 1)]
     [step] = steps_of(run, CWD)
 
     assert step.calls[0].outcome is Outcome.FAILED
@@ -131,6 +132,8 @@ def test_output_that_went_through_a_filter_can_show_a_failure() -> None:
         ("pytest tests/empty", "collected 0 items\n=== no tests ran in 0.01s ==="),
         ("go test ./cart", "?   app/cart [no test files]"),
         ("cargo test", "running 0 tests\ntest result: ok. 0 passed; 0 failed"),
+        ("bun test", "error: unrecognized subcommand 'bun'"),
+        ("npm test | tail -3", "> app@1.0.0 test\n> jest"),
     ],
 )
 def test_tests_that_did_not_run_are_not_said_to_pass(command: str, output: str) -> None:
