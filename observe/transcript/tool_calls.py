@@ -51,7 +51,7 @@ _NONE_RAN: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_RUN: Final = re.compile(
-    r"\b(?:unrecognized subcommand|command not found|not recognized as an internal|missing script|script not found)\b",
+    r"\b(?:unrecognized subcommand|command not found|missing script|script not found)\b|not recognized as an internal",
     re.IGNORECASE,
 )
 """Pattern for the output of a shell that did not find a program, or of a program that did not find a script."""
