@@ -38,8 +38,8 @@ _FINDERS: Final = frozenset("fd find grep ls rg tree".split())
 _UNNAMED_SHELLS: Final = SHELLS - {"bash", "powershell"}
 _CHECKS: Final = {"test": "tests", "lint": "lint", "type check": "type check", "build": "build", "format": "format"}
 _FAILURES: Final = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:fail|failed|failing|failures)\b|^(?:FAILED|FAIL)\b|^--- FAIL|^make: \*\*\*|\bError: Process"
-    r" completed with exit code [1-9]",
+    r"\b[1-9]\d* (?:tests? )?(?:fail|failed|failing|failures)\b|^(?:FAILED|FAIL)\b|^--- FAIL|^make: \*\*\*"
+    r"|\bError: Process completed with exit code [1-9]",
     re.MULTILINE,
 )
 """Pattern for the output of a check that failed. The exit status is that of a filter if the output went through one."""
