@@ -10,7 +10,18 @@ from starlette.routing import BaseRoute
 
 from ..core.conversation import Origin
 from ..core.errors import InvalidInput
-from ..core.memory import STORED, Edge, MemoryFilter, MemoryRevision, MemoryState, Relation, StoredMemory, state_label
+from ..core.memory import (
+    STORED,
+    Edge,
+    EventKind,
+    MemoryFilter,
+    MemoryRevision,
+    MemoryState,
+    Relation,
+    StoredMemory,
+    state_label,
+)
+from ..observe.extraction.preferences import DECLINED
 from ..observe.memory import MemoryCore
 from ..observe.mnemonics import forget_with_files
 from .gate import BASE
@@ -83,6 +94,7 @@ def memory(request: Request) -> Response:
     """Show a memory with its relations and history."""
     core = archive_of(request).memories
     stored = core.get(request.path_params["memory"])
+    events = core.history(stored.id)
     line = stored.memory.metadata.get("line")
     session = stored.memory.session_id
     is_archived = bool(session) and bool(core.store.sessions.beginning_with(session))
@@ -92,8 +104,9 @@ def memory(request: Request) -> Response:
         stored=stored,
         state=state_label(stored.state),
         is_forgotten=stored.state is MemoryState.ARCHIVED,
+        is_declined=any(event.kind is EventKind.ARCHIVED and event.context == DECLINED for event in events[:1]),
         links=_links(core, stored),
-        events=core.history(stored.id),
+        events=events,
         state_label=state_label,
         evidence=evidence_address("", session, line) if is_archived and isinstance(line, int) else "",
         session=f"{BASE}/sessions/{quote(session)}" if is_archived else "",

@@ -126,6 +126,8 @@ def _without_reason(sentence: str) -> str:
 SOURCE: Final = "conversation"
 EXCHANGE: Final = "exchange"
 """Metadata key for the exchange from which a memory was taken. Deleting the exchange deletes the memory."""
+DECLINED: Final = "declined"
+"""Context of the event with which the user declined a candidate."""
 OBSERVATION: Final = "observation"
 """Metadata key for the observation that a memory is based on. Only memories of earlier versions have this key."""
 _IMPORTANCE: Final = 0.7
@@ -268,7 +270,7 @@ def decline(store: Store, candidate: PreferenceCandidate) -> None:
     with store.transaction():
         key = store.memories.insert(candidate.memory, at)
         store.memories.rewrite(replace(store.memories.load([key])[key], state=MemoryState.ARCHIVED))
-        store.memory_events.add(MemoryEvent(key, EventKind.ARCHIVED, at, "declined"))
+        store.memory_events.add(MemoryEvent(key, EventKind.ARCHIVED, at, DECLINED))
 
 
 def _earlier(found: _Statement, corrections: list[_Statement]) -> _Statement | None:

@@ -21,6 +21,7 @@ from palaver.core.memory import Memory
 from palaver.core.observation import OPEN, SUMMARY, Observation, ObservationType
 from palaver.core.query import Query
 from palaver.observe.archive import Archive
+from palaver.observe.extraction.preferences import PreferenceCandidate, Reason, decline
 from palaver.observe.pipeline import Pipeline
 from palaver.viewer.html_filters import marked
 
@@ -201,6 +202,19 @@ def test_a_memory_is_edited_forgotten_and_restored(own: Viewer, tmp_path: Path) 
     assert "Use spaces" not in text_of(own.page("/memories"))
     own.submit(f"/memories/{stored.id}/undo", {})
     assert "Use spaces" in text_of(own.page("/memories"))
+
+
+def test_a_declined_proposal_is_approved_and_not_restored(own: Viewer, tmp_path: Path) -> None:
+    memory = Memory("Always use tabs", "preference", origin=Origin.HUMAN)
+    with Archive(Home(tmp_path / "own")) as archive:
+        decline(archive.memories.store, PreferenceCandidate("x", memory, "/x.jsonl", 1, Reason.LASTING, "/x"))
+        [stored] = [stored for stored in archive.store.memories.all() if stored.memory.content == memory.content]
+
+    page = text_of(own.page(f"/memories/{stored.id}"))
+
+    assert "You declined this proposal" in page
+    assert "Approve" in page
+    assert "Restore" not in page
 
 
 def test_an_exchange_is_forgotten_after_a_preview_and_restored(own: Viewer) -> None:
