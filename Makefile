@@ -14,8 +14,9 @@ start: $(VENV)/installed  ## install, then archive and index your agents' conver
 test: $(DEV)/installed  ## run the tests, one process a core
 	$(DEV)/bin/pytest -n auto --dist worksteal
 
-kill: $(DEV)/installed  ## kill the conversion of an old database at 100 steps
+kill: $(DEV)/installed  ## kill conversions and synchronisations at every step, and try 200 histories of three machines
 	MIGRATION_KILLS=100 $(DEV)/bin/pytest tests/archiver/store/test_migration.py -k killed --timeout 3600
+	SYNC_KILL_EVERY=1 SYNC_HISTORIES=200 $(DEV)/bin/pytest -n auto tests/observe/sync --timeout 7200
 
 fuzz: $(DEV)/installed  ## try 10,000 damaged transcripts of each format
 	MUTATIONS=10000 $(DEV)/bin/pytest -n auto tests/archiver/formats/test_contract.py -k damage --timeout 3600
