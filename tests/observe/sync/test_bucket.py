@@ -43,8 +43,8 @@ def sync(machine: Machine, place: str) -> None:
 def test_two_machines_share_a_bucket(tmp_path: Path, bucket: str) -> None:
     """Transcripts and deletions travel through the bucket, and leaving empties a machine's part of it."""
     first, second = Machine(tmp_path / "a"), Machine(tmp_path / "b")
-    first.write("session-1", "invoice")
-    first.write("session-1", "parcel")
+    first.write("talk-1", "invoice")
+    first.write("talk-1", "parcel")
     sync(first, bucket)
     sync(second, bucket)
     assert second.words() == {"invoice", "parcel"}

@@ -12,7 +12,7 @@ from palaver.core.errors import SyncRefused
 
 from .devices import Machine, carry
 
-HISTORIES = int(os.environ.get("SYNC_HISTORIES", "6"))
+HISTORIES = int(os.environ.get("SYNC_HISTORIES", "4"))
 STEPS = 14
 
 
@@ -35,7 +35,7 @@ class History:
     def _write(self, machine: Machine) -> None:
         self.number += 1
         word = f"word{self.number}"
-        machine.write(f"session-{self.random.randrange(3)}", word)
+        machine.write(f"talk-{self.random.randrange(3)}", word)
         self.written.add(word)
 
     def _forget(self, machine: Machine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .devices import Machine, carry
 
-EVERY = int(os.environ.get("SYNC_KILL_EVERY", "20"))
+EVERY = int(os.environ.get("SYNC_KILL_EVERY", "70"))
 """Kill at each step, or only at every n-th one."""
 
 
@@ -15,8 +15,8 @@ def test_a_killed_run_is_finished_by_the_next(tmp_path: Path) -> None:
     """Whichever step is the last of a sender and of a receiver, the next runs bring everything to both."""
     prepared = Machine(tmp_path / "prepared")
     for word in ("invoice", "parcel", "letter"):
-        prepared.write("session-1", word)
-    prepared.write("session-2", "stamp")
+        prepared.write("talk-1", word)
+    prepared.write("talk-2", "stamp")
     prepared.remember("The port is 80")
     prepared.forget("parcel", erase=False)
     expected, killed = {"invoice", "letter", "stamp"}, 0

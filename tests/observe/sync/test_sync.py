@@ -74,9 +74,9 @@ def raw_bytes(machine: Machine) -> bytes:
 def test_transcripts_arrive_byte_for_byte(two: Two) -> None:
     """The copy on the other machine has the bytes of the agent's file. A second run sends nothing."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     sync(first, second)
-    assert copy_of(second, first, "session-1") == exchange("session-1", "invoice")
+    assert copy_of(second, first, "talk-1") == exchange("talk-1", "invoice")
     assert second.words() == {"invoice"}
     assert not first.sync().has_sent
     assert not second.sync().has_received
@@ -85,21 +85,21 @@ def test_transcripts_arrive_byte_for_byte(two: Two) -> None:
 def test_only_new_bytes_are_sent(two: Two) -> None:
     """A transcript that grew is sent from where the last run ended."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     sync(first, second)
-    first.write("session-1", "parcel")
+    first.write("talk-1", "parcel")
     sync(first, second)
     parts = [record for record in records(first) if isinstance(record, CopyPart)]
-    assert [part.data for part in parts] == [exchange("session-1", "invoice"), exchange("session-1", "parcel")]
+    assert [part.data for part in parts] == [exchange("talk-1", "invoice"), exchange("talk-1", "parcel")]
     assert second.words() == {"invoice", "parcel"}
 
 
 def test_a_session_continued_on_two_machines_is_one(two: Two) -> None:
     """Both machines show the session once, with the exchanges of both."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     shutil.copytree(first.transcripts, second.transcripts, dirs_exist_ok=True)
-    second.write("session-1", "parcel")
+    second.write("talk-1", "parcel")
     sync(first, second, first)
     for machine in two:
         assert machine.words() == {"invoice", "parcel"}
@@ -111,8 +111,8 @@ def test_a_session_continued_on_two_machines_is_one(two: Two) -> None:
 def test_the_folder_does_not_hold_forgotten_lines(two: Two) -> None:
     """A forgotten exchange is hidden on both machines and gone from the folder, and returns with the undo."""
     first, second = two
-    first.write("session-1", "invoice")
-    first.write("session-1", "parcel")
+    first.write("talk-1", "invoice")
+    first.write("talk-1", "parcel")
     sync(first, second)
     number = first.forget("invoice", erase=False)
     sync(first, second)
@@ -128,8 +128,8 @@ def test_the_folder_does_not_hold_forgotten_lines(two: Two) -> None:
 def test_an_erasure_removes_the_bytes_everywhere(two: Two) -> None:
     """After an erasure, no archive and no segment holds the text, even if another machine made the erasure."""
     first, second = two
-    first.write("session-1", "invoice")
-    first.write("session-1", "parcel")
+    first.write("talk-1", "invoice")
+    first.write("talk-1", "parcel")
     sync(first, second)
     second.forget("invoice", erase=True)
     sync(second, first, second)
@@ -145,7 +145,7 @@ def test_an_erasure_removes_the_bytes_everywhere(two: Two) -> None:
 def test_the_status_names_a_deletion_that_waits_for_its_owner(two: Two) -> None:
     """Until the owner has run, the status says that it still holds the lines."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     sync(first, second, first)
     second.forget("invoice", erase=True)
     second.sync()
@@ -159,7 +159,7 @@ def test_the_status_names_a_deletion_that_waits_for_its_owner(two: Two) -> None:
 def test_forgetting_wins_until_each_is_undone(two: Two) -> None:
     """An exchange that two machines forgot stays hidden until both deletions are undone."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     sync(first, second, first)
     mine, theirs = first.forget("invoice", erase=False), second.forget("invoice", erase=False)
     assert mine is not None
@@ -176,7 +176,7 @@ def test_forgetting_wins_until_each_is_undone(two: Two) -> None:
 def test_a_deletion_can_be_undone_on_another_machine(two: Two) -> None:
     """The undo of a received deletion counts on the machine that made it."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     sync(first, second)
     first.forget("invoice", erase=False)
     sync(first, second)
@@ -222,7 +222,7 @@ def test_a_forgotten_memory_does_not_return(two: Two) -> None:
 def test_another_passphrase_is_refused(two: Two) -> None:
     """Nothing is written, and the message says what to do."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     with Archive(second.home) as archive, pytest.raises(SyncRefused, match="another passphrase") as caught:
         archive.synchronizer("another").run(str(second.replica))
@@ -233,7 +233,7 @@ def test_another_passphrase_is_refused(two: Two) -> None:
 def test_files_of_others_are_ignored(two: Two) -> None:
     """Conflict copies, temporary files and unknown folders have no effect."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     (device,) = first.replica.iterdir()
     shutil.copy(device / MANIFEST, device / "manifest (conflicted copy 2026-11-01)")
@@ -268,7 +268,7 @@ def problem(machine: Machine) -> str:
 def test_a_forged_manifest_is_refused(two: Two, tmp_path: Path) -> None:
     """Somebody who knows the passphrase cannot write as another device."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     sync(first, second)
     forger = DeviceKey(tmp_path / "forger")
     forger.create()
@@ -280,7 +280,7 @@ def test_a_forged_manifest_is_refused(two: Two, tmp_path: Path) -> None:
 def test_an_older_manifest_is_refused(two: Two, tmp_path: Path) -> None:
     """A folder that was rolled back to an earlier state does not bring forgotten content back."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     (device,) = first.replica.iterdir()
     shutil.copytree(device, tmp_path / "earlier")
@@ -297,7 +297,7 @@ def test_an_older_manifest_is_refused(two: Two, tmp_path: Path) -> None:
 def test_a_replaced_segment_is_not_read(two: Two) -> None:
     """A segment whose content differs from the signed list counts as not arrived."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     (segment,) = first.replica.rglob("*.seg")
     data = segment.read_bytes()
@@ -309,7 +309,7 @@ def test_a_replaced_segment_is_not_read(two: Two) -> None:
 def test_a_path_outside_the_archive_is_not_written(two: Two) -> None:
     """A device cannot write beside the archive of another one."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     shared = folder(first)
     name = shared.device_folders()[identity(first)]
@@ -326,13 +326,13 @@ def test_a_path_outside_the_archive_is_not_written(two: Two) -> None:
 def test_a_copied_home_is_another_device(two: Two, tmp_path: Path) -> None:
     """The copy of a home gets its own name, so that two machines never write below one."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     clone = Machine(tmp_path / "clone")
     clone.replica.rmdir()
     clone.replica = first.replica
     shutil.copytree(first.home.root, clone.home.root)
-    clone.write("session-2", "parcel")
+    clone.write("talk-2", "parcel")
     sync(clone, first, second)
     assert identity(clone) != identity(first)
     assert first.words() == second.words() == clone.words() == {"invoice", "parcel"}
@@ -341,20 +341,20 @@ def test_a_copied_home_is_another_device(two: Two, tmp_path: Path) -> None:
 def test_a_restored_database_loses_nothing(two: Two, tmp_path: Path) -> None:
     """A home that was set back to an earlier state continues as a new device."""
     first, second = two
-    first.write("session-1", "invoice")
+    first.write("talk-1", "invoice")
     first.sync()
     with Store.of(first.home) as store:
         store.back_up()
     backup = next(first.home.backups.glob("palaver-*.db*"))
     shutil.copy(backup, tmp_path / "backup.db")
     before = identity(first)
-    first.write("session-1", "parcel")
+    first.write("talk-1", "parcel")
     sync(first, second)
     for path in first.home.root.glob("palaver.db*"):
         path.unlink()
     shutil.copy(tmp_path / "backup.db", first.home.database)
     first.ingest()
-    first.write("session-2", "letter")
+    first.write("talk-2", "letter")
     sync(first, second, first)
     assert identity(first) != before
     assert first.words() == second.words() == {"invoice", "parcel", "letter"}
@@ -363,8 +363,8 @@ def test_a_restored_database_loses_nothing(two: Two, tmp_path: Path) -> None:
 def test_leaving_deletes_only_own_files(two: Two) -> None:
     """The other machine keeps what it received, and the files of others stay."""
     first, second = two
-    first.write("session-1", "invoice")
-    second.write("session-2", "parcel")
+    first.write("talk-1", "invoice")
+    second.write("talk-2", "parcel")
     sync(first, second, first)
     with Archive(first.home) as archive:
         archive.synchronizer().leave()
@@ -377,14 +377,14 @@ def test_leaving_deletes_only_own_files(two: Two) -> None:
 def test_result_files_travel_with_their_transcript(two: Two) -> None:
     """A large result that Claude Code stores in a file of its own arrives beside the transcript."""
     first, second = two
-    results = first.transcripts / "session-1" / "tool-results"
+    results = first.transcripts / "talk-1" / "tool-results"
     results.mkdir(parents=True)
     (results / "call-7.txt").write_text("a large result")
-    with (first.transcripts / "session-1.jsonl").open("ab") as file:
-        file.write(exchange("session-1", "invoice").replace(b"no address", f"{results}/call-7.txt".encode()))
+    with (first.transcripts / "talk-1.jsonl").open("ab") as file:
+        file.write(exchange("talk-1", "invoice").replace(b"no address", f"{results}/call-7.txt".encode()))
     first.ingest()
     sync(first, second)
-    archived = foreign_path(identity(first), "claude-code/shop/session-1/tool-results/call-7.txt")
+    archived = foreign_path(identity(first), "claude-code/shop/talk-1/tool-results/call-7.txt")
     assert (second.home.archive / archived).read_text() == "a large result"
 
 
