@@ -191,7 +191,7 @@ def _archive(
         print_json({**to_json(report), "home": str(home.root), "agents": agents, "drift": drift})
     else:
         print_page(renderer().render("report", report=report, listing=listing))
-        if listing is None and not is_demo(home):
+        if listing is None and not is_demo(home) and (report.ingested.changed or drift or problems):
             print_page(renderer().render("found", agents=agents, drift=drift, problems=problems))
         if listing:
             print_page(renderer().render("omitted", omitted=report.ingested.omitted))

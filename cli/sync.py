@@ -51,6 +51,11 @@ def sync(*, place: str, watch: bool, status: bool, leave: bool, as_json: bool) -
                 print_json({"left": folder})
             else:
                 click.echo(f"Left {folder}. What was received stays here, and other machines keep what they received.")
+        elif status and not synchronizer.place:
+            if as_json:
+                print_json({"folder": ""})
+            else:
+                click.echo("This archive is not synchronised. To start: palaver sync DIR, with a shared folder.")
         elif status:
             _show(synchronizer.status(archive.store), as_json=as_json, status=True)
         else:

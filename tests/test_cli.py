@@ -785,7 +785,10 @@ def test_json_has_the_documented_fields() -> None:
     assert {"results", "total", "query", "tokens", "next", "weak", "explanation"} <= found.keys()
     assert {"id", "kind", "type", "title", "summary", "date", "score", "path", "tokens"} <= found["results"][0].keys()
     assert shown.keys() == {"observations", "total", "rest", "tokens"}
-    assert text.keys() == {*TranscriptExcerpt.__struct_fields__, "rest"} - {"subagents"}  # below the calls instead
+    assert text.keys() == {*TranscriptExcerpt.__struct_fields__, "rest"} - {
+        "subagents",
+        "stated_tokens",
+    }  # below the calls, and for agents
     assert state.keys() == {*Status.__struct_fields__}
     assert state["lines"] == state["parsed"] + state["repeated"] + sum(state["skipped"].values())
 

@@ -86,6 +86,7 @@ def test_a_changed_prompt_sends_sessions_again(provider: FakeProvider, monkeypat
     assert answer("observe", "--estimate")["calls"] == 0
     for module in (environment, render):
         monkeypatch.setattr(module, "packaged", packaged)
+    monkeypatch.setattr(environment, "_trusted", environment._trusted.__wrapped__)  # pyright: ignore[reportPrivateUsage]
 
     assert answer("observe", "--estimate")["calls"] == asked
     answer("observe")

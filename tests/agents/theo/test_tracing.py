@@ -59,7 +59,7 @@ def test_the_total_of_traces_counts_all(tmp_path: Path) -> None:
     """`total` counts all traces, regardless of the limit."""
     working = Working(tmp_path)
     for name in ("a.py", "b.py", "c.py"):
-        working.write(f"session-{name}", name, "price = net * rate\n")
+        working.write(f"talk-{name}", name, "price = net * rate\n")
         working.commit()
     working.traces()
     listed = Agent(tmp_path / "palaver").data("trace_list", limit=2)

@@ -23,18 +23,24 @@ def deletions(home: Home) -> list[object]:
         return [store.tombstones.in_sync, *store.tombstones.all()]
 
 
+def kept(home: Home) -> dict[str, set[tuple[object, ...]]]:
+    """Return the rows, without the model of the vectors of exchanges, which are embedded again."""
+    tables = rows(home)
+    return tables | {"item": {(*row[:4], None) if row[1] == "exchange" else row for row in tables["item"]}}
+
+
 @pytest.mark.parametrize("erase", [False, True])
 def test_deleted_content_stays_deleted(root: Path, erase: bool) -> None:
     """The list of deletions, all other rows and the effect on the same transcripts are unchanged."""
     home = Home(root / "home")
     deleted(home, DeletionRequest((GONE,), erase=erase))
-    before, listed = rows(home), deletions(home)
+    before, listed = kept(home), deletions(home)
     downgrade(home.database)
     with pytest.raises(StoreOutdated):
         Store.open(home.database)
     migrate(home)
 
-    assert (rows(home), deletions(home)) == (before, listed)
+    assert (kept(home), deletions(home)) == (before, listed)
     archive(root, home)
     assert rows(home)["exchange"] == before["exchange"]
     assert deletions(home) == listed
@@ -43,14 +49,14 @@ def test_deleted_content_stays_deleted(root: Path, erase: bool) -> None:
 def test_a_deletion_can_be_undone_after_the_conversion(root: Path) -> None:
     """Undo restores exchanges, observations and vectors with their IDs from the packed rows of the old schema."""
     home = Home(root / "home")
-    before = rows(home)
+    before = kept(home)
     number = deleted(home, DeletionRequest((GONE,))).number or 0
     downgrade(home.database)
     migrate(home)
     with Deleter(home) as deleter:
         deleter.undo(number)
 
-    assert rows(home) == before
+    assert kept(home) == before
 
 
 def test_an_erasure_removes_the_old_database(root: Path) -> None:
