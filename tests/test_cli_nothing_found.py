@@ -52,7 +52,7 @@ MISTAKES = (
     (("search", "x", "-n", "0"), "Invalid limit: 0"),
     (("search", "x", "--cursor", "zzz"), "Invalid cursor: it is not from this search"),
     (("search", "sqlite", "--cursor", "yyL9AQY="), "Invalid cursor: it is not from this search"),
-    (("search", "sqlite", "--agent", "codx"), "Unknown agent: codx\nDid you mean codex? Use one of: "),
+    (("search", "sqlite", "--agent", "codx"), "Unknown agent: codx\nDid you mean codex or "),
     (("sessions", "--agent", "pie"), "Unknown agent: pie"),
 )
 

@@ -1,6 +1,7 @@
 """`palaver sync` carries transcripts, memories and deletions, and refuses what it cannot trust."""
 
 import shutil
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +20,11 @@ from palaver.observe.sync.records import CopyPart, Manifest, MemoryRecord, Recor
 from palaver.observe.sync.shared_folder import MANIFEST, LocalFolder, SharedFolder
 
 from .devices import PASSPHRASE, Machine, exchange
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Two = tuple[Machine, Machine]
 
@@ -346,7 +352,7 @@ def test_a_restored_database_loses_nothing(two: Two, tmp_path: Path) -> None:
     with Store.of(first.home) as store:
         store.back_up()
     backup = next(first.home.backups.glob("palaver-*.db*"))
-    shutil.copy(backup, tmp_path / "backup.db")
+    (tmp_path / "backup.db").write_bytes(zstd.decompress(backup.read_bytes()))
     before = identity(first)
     first.write("talk-1", "parcel")
     sync(first, second)
