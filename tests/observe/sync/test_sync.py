@@ -351,7 +351,7 @@ def test_a_restored_database_loses_nothing(two: Two, tmp_path: Path) -> None:
     first.sync()
     with Store.of(first.home) as store:
         store.back_up()
-    backup = next(first.home.backups.glob("palaver-*.db*"))
+    backup = next(first.home.backups.glob("palaver-*.db.zst"))
     (tmp_path / "backup.db").write_bytes(zstd.decompress(backup.read_bytes()))
     before = identity(first)
     first.write("talk-1", "parcel")
