@@ -1,4 +1,4 @@
-"""`palaver sync`: one archive on several machines, through a folder that any sync tool carries."""
+"""`palaver sync`: one archive on several machines, through a shared folder."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ..core.errors import InvalidInput
+from ..core.errors import InvalidInput, LeaseHeld, SyncRefused
 from ..core.runtime import silent
 from ..core.sync_report import SyncReport
 from ..observe.archive import Archive
@@ -25,26 +25,27 @@ _WAIT_MS: Final = 60_000
 
 @click.command()
 @click.argument("place", default="", metavar="[DIR]")
-@click.option("--watch", is_flag=True, help="Go on until interrupted: read what arrives, and send every minute.")
+@click.option("--watch", is_flag=True, help="Synchronise when files arrive, and every minute, until interrupted.")
 @click.option("--status", is_flag=True, help="Show what has not arrived, and what other machines have not read.")
-@click.option("--leave", is_flag=True, help="Delete this machine's files in the folder, and forget the folder.")
+@click.option("--leave", is_flag=True, help="Delete this machine's files in the folder, and disconnect from it.")
 @as_json
 def sync(*, place: str, watch: bool, status: bool, leave: bool, as_json: bool) -> None:
     """Share your archive with your other machines through a folder.
 
-    DIR is a folder that Syncthing, Dropbox, git or a network drive carries, or a bucket such as s3://bucket/prefix with
+    DIR is a folder that Syncthing, Dropbox, git or a network drive shares, or a bucket such as s3://bucket/prefix with
     the extra `s3`. Run the command on each machine. Without DIR, the last folder is used.
 
-    Transcripts, memories and deletions travel, encrypted with a passphrase that all machines share. It is asked for
-    once, or read from PALAVER_SYNC_PASSPHRASE. Each machine writes only to its own subfolder, and stores, parses and
-    indexes what the others sent. What you forget on one machine is forgotten on all of them, as soon as each has run.
+    Transcripts, memories and deletions are encrypted with a passphrase that all machines share. It is asked for once,
+    or read from PALAVER_SYNC_PASSPHRASE, and has at least eight characters. Each machine writes only to its own
+    subfolder, and stores, parses and indexes what the others sent. What you forget on one machine is forgotten on all
+    of them, as soon as each has run.
     """
     if sum((watch, status, leave)) > 1 or (place and (status or leave)):
-        raise click.UsageError("--watch, --status and --leave exclude each other, and only --watch takes DIR.")
+        raise click.UsageError("Use one of --watch, --status and --leave. --status and --leave take no DIR.")
     archive = Archive.find()
     refuse_demo(archive.home)
     with archive:
-        synchronizer = archive.synchronizer(os.environ.get(_VARIABLE, ""))
+        synchronizer = archive.synchronizer(_checked(os.environ.get(_VARIABLE, "")))
         if leave:
             folder = synchronizer.leave()
             if as_json:
@@ -61,7 +62,7 @@ def sync(*, place: str, watch: bool, status: bool, leave: bool, as_json: bool) -
         else:
             target = _target(synchronizer, place)
             if synchronizer.needs_passphrase:
-                synchronizer = archive.synchronizer(_ask(Path(target)))
+                synchronizer = archive.synchronizer(_ask(is_first=not synchronizer.has_devices(target)))
             if watch:
                 _watch(synchronizer, target, as_json=as_json)
             else:
@@ -83,17 +84,18 @@ def _target(synchronizer: Synchronizer, place: str) -> str:
     return str(folder)
 
 
-def _ask(folder: Path) -> str:
+def _ask(*, is_first: bool) -> str:
     """Ask for the passphrase: twice if this is the first machine."""
     if not sys.stdin.isatty():
         raise InvalidInput("The folder needs a passphrase", hint=f"Set {_VARIABLE}, or run the command at a terminal.")
-    is_first = not folder.is_dir() or not any(folder.glob("*/manifest"))
-    passphrase: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=is_first, err=True)
-    if len(passphrase) < _SHORTEST:
-        raise InvalidInput(
-            f"The passphrase has fewer than {_SHORTEST} characters",
-            hint="Use a longer one: the folder may be a cloud's.",
-        )
+    return _checked(click.prompt("Passphrase", hide_input=True, confirmation_prompt=is_first, err=True))
+
+
+def _checked(passphrase: str) -> str:
+    """Return a passphrase that is empty or long enough."""
+    if 0 < len(passphrase) < _SHORTEST:
+        problem = f"The passphrase has fewer than {_SHORTEST} characters"
+        raise InvalidInput(problem, hint="Use a longer one: the folder may be a cloud's.")
     return passphrase
 
 
@@ -119,7 +121,11 @@ def _watch(synchronizer: Synchronizer, target: str, *, as_json: bool) -> None:
             *folders, rust_timeout=_WAIT_MS, yield_on_timeout=True, raise_interrupt=False, recursive=True
         ):
             stop.check()
-            result = synchronizer.run(target, silent)
+            try:
+                result = synchronizer.run(target, silent)
+            except (SyncRefused, LeaseHeld) as problem:  # The next round tries again.
+                print_message(problem.full_message)
+                continue
             if result.has_sent or result.has_received:
                 _show(result, as_json=as_json)
     except KeyboardInterrupt:

@@ -143,8 +143,8 @@ class SyncTable:
         self._db.run("INSERT OR REPLACE INTO sync_device VALUES (?, ?, ?, ?, ?)", tuple(device))
 
     def reset(self) -> None:
-        """Forget what was sent, so that everything is sent again. What was received is kept."""
-        self._db.run("DELETE FROM sync_sent")
+        """Let everything be sent again, each copy as a new version. What was received is kept."""
+        self._db.run("UPDATE sync_sent SET state = x'', digest = x'', segments = '[]'")
 
     def leave(self) -> None:
         """Forget all devices and what was sent. Copies, memories and deletions that were received are kept."""

@@ -1,4 +1,4 @@
-"""One archive on several machines, through a folder that any sync tool carries.
+"""One archive on several machines, through a folder that they share.
 
 Each device writes only below its own name: numbered, compressed and encrypted segments with its raw copies, memories
 and deletions, and a signed manifest that lists them. Other devices verify the segments, store the raw copies as their

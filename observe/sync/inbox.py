@@ -12,8 +12,9 @@ from ...archiver.copies.result_files import is_result_file
 from ...archiver.lines import DOCUMENT, SUFFIX, is_blanked
 from ...archiver.store import Store
 from ...archiver.store.sync_table import ForeignDeletion, ReceivedCopy, copy_id, foreign_path, shown_to
+from ...core.agent_names import AGENTS
 from ...core.deletion import DeletionRequest, DeletionState
-from ...core.errors import InvalidInput
+from ...core.errors import InvalidInput, SyncRefused
 from ...core.home import Home
 from ...core.runtime import sync, sync_path
 from ..deletion.deleter import Deleter
@@ -23,6 +24,7 @@ from .records import CopyPart, DeletionRecord, MemoryRecord, Record
 
 INCOMING: Final = "incoming"
 _PIECE: Final = 1 << 20
+_AGAIN: Final = "Run `palaver sync --leave`, then `palaver sync DIR`, which reads everything again."
 
 
 class Inbox:
@@ -34,6 +36,8 @@ class Inbox:
     def __init__(self, store: Store, raw: RawArchive, folder: Path, memories: MemorySync) -> None:
         self._store, self._raw, self._folder, self._memories = store, raw, folder / INCOMING, memories
         self._copies = store.sync.copies()
+        self._swapped = list[Path]()
+        """Files that became copies. They are deleted when the database knows the copies."""
         self.changed = Counter[str]()
         """Number of changes by kind of record."""
 
@@ -56,9 +60,11 @@ class Inbox:
                     self._memories.receive(record)
                     self.changed["memories"] += 1
                 elif isinstance(record, DeletionRecord):
-                    self._note(device, record)
+                    self._record_deletion(device, record)
             state = self._store.sync.devices()[device]
             self._store.sync.save_device(state._replace(applied=number))
+        while self._swapped:
+            self._swapped.pop().unlink(missing_ok=True)
         self.changed["copies"] += sum(copy.complete for copy in touched.values())
 
     def _write(self, device: str, part: CopyPart) -> str:
@@ -74,7 +80,7 @@ class Inbox:
         if continues and before.complete:
             self._append(copy, part)
         else:
-            incoming = self._folder / f"{device}-{part.archived.replace('/', '-')[-150:]}"
+            incoming = self._folder / copy_id(archived).replace(":", "-")
             _write_at(incoming, part)
             if part.last:
                 self._swap(incoming, copy)
@@ -97,7 +103,7 @@ class Inbox:
             else:
                 while piece := new.read(_PIECE):
                     target.write(piece)
-        incoming.unlink()
+        self._swapped.append(incoming)
 
     def _schedule(self, archived: str) -> None:
         """Schedule a copy to be read again. A copy without a row is recovered later."""
@@ -110,7 +116,7 @@ class Inbox:
         source.rules = ""
         self._store.sources.save(source)
 
-    def _note(self, device: str, record: DeletionRecord) -> None:
+    def _record_deletion(self, device: str, record: DeletionRecord) -> None:
         """Record the state of a deletion. It is carried out when the copies have been read."""
         owner = record.device or device
         known = {(deletion.device, deletion.number): deletion for deletion in self._store.sync.deletions()}
@@ -196,7 +202,7 @@ def _targets(root: Path, deletion: ForeignDeletion, copies: Mapping[str, str]) -
 def _is_safe(archived: str) -> bool:
     """Return whether an archive path of another device stays inside the archive."""
     parts = archived.split("/")
-    return len(parts) > 2 and "\0" not in archived and not {"", ".", ".."}.intersection(parts)
+    return parts[0] in AGENTS and len(parts) > 2 and "\0" not in archived and not {"", ".", ".."}.intersection(parts)
 
 
 def _write_at(path: Path, part: CopyPart) -> None:
@@ -204,6 +210,8 @@ def _write_at(path: Path, part: CopyPart) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
+        if file.seek(0, os.SEEK_END) < part.offset:
+            raise SyncRefused(f"continues a transcript whose beginning is missing in {path}", hint=_AGAIN)
         file.seek(part.offset)
         file.write(part.data)
         file.truncate()

@@ -18,13 +18,15 @@ _MAGIC: Final = b"palaver1"
 _SALT: Final = 16
 _NONCE: Final = 12
 _HEADER: Final = len(_MAGIC) + _SALT + _NONCE
+COST: Final = 1 << 17
+"""Cost of deriving a key with scrypt: about half a second, and 128 MB of memory."""
 SIGNATURE: Final = 64
 """Bytes of a signature."""
 
 
 def device_id(public: bytes) -> str:
     """Return the ID of the device with this public key. Nobody else can sign under this ID."""
-    return sha256(public).hexdigest()[:16]
+    return sha256(public).hexdigest()[:32]
 
 
 def is_signed(data: bytes, signature: bytes, public: bytes) -> bool:
@@ -105,10 +107,12 @@ class Keyring:
         salt, nonce = sealed[len(_MAGIC) : len(_MAGIC) + _SALT], sealed[_HEADER - _NONCE : _HEADER]
         if not sealed.startswith(_MAGIC) or len(sealed) < _HEADER:
             raise SyncRefused("is incomplete")
+        was_known = salt in self._keys
         try:
             return ChaCha20Poly1305(self._key(salt)).decrypt(nonce, sealed[_HEADER:], context)
         except InvalidTag:
-            self._keys.pop(salt, None)
+            if not was_known:
+                del self._keys[salt]
             raise SyncRefused("has another passphrase, or is incomplete") from None
 
     def save(self) -> None:
@@ -121,7 +125,7 @@ class Keyring:
         if salt not in self._keys:
             if not self._passphrase:
                 raise SyncRefused("needs the passphrase", hint="Run `palaver sync DIR` to enter the passphrase.")
-            derived = Scrypt(salt=salt, length=32, n=1 << 15, r=8, p=1)
+            derived = Scrypt(salt=salt, length=32, n=COST, r=8, p=1)
             self._keys[salt] = derived.derive(self._passphrase.encode("utf-8", "surrogatepass"))
         return self._keys[salt]
 

@@ -6,7 +6,7 @@ conflict copies and temporary files of sync tools.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +21,7 @@ from .keyring import SIGNATURE, Keyring, device_id, is_signed, salt_of
 from .records import Manifest, Record, SegmentEntry, unpack
 
 MANIFEST: Final = "manifest"
-_FOLDER: Final = re.compile(r"([\w-]{1,40})-([0-9a-f]{16})")
+_FOLDER: Final = re.compile(r"([\w-]{1,40})-([0-9a-f]{32})")
 _SEGMENT: Final = re.compile(r"\d{12}-[0-9a-f]{16}\.seg")
 
 
@@ -32,8 +32,8 @@ class Transport(Protocol):
         """Return the names of the folders. Raises `SyncRefused` if the place cannot be reached."""
         ...
 
-    def names(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder."""
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the size of each file in a folder, in bytes."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -63,12 +63,13 @@ class LocalFolder:
             hint = "Connect or create the folder, then try again."
             raise SyncRefused(f"{self._root}: {error.strerror or error}", hint=hint) from None
 
-    def names(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder."""
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the size of each file in a folder, in bytes."""
         try:
-            return [entry.name for entry in os.scandir(self._root / folder) if entry.is_file(follow_symlinks=False)]
+            entries = [entry for entry in os.scandir(self._root / folder) if entry.is_file(follow_symlinks=False)]
         except FileNotFoundError:
-            return []
+            return {}
+        return {entry.name: entry.stat(follow_symlinks=False).st_size for entry in entries}
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist."""
@@ -117,9 +118,17 @@ class SharedFolder:
         return {match[2]: match[0] for match in matches if match}
 
     def salts(self) -> list[bytes]:
-        """Return the salts of the devices in the order of their folders. The first one is used for a new device."""
-        files = (self.transport.read(f"{folder}/{MANIFEST}") for folder in self.device_folders().values())
-        return [salt for file in files if file and (salt := salt_of(file))]
+        """Return the salts of the devices in the order of their folders. The first one is used for a new device.
+
+        Only signed manifests count: somebody without the passphrase cannot choose the salt.
+        """
+        salts = list[bytes]()
+        for folder in self.device_folders().values():
+            sealed = self.transport.read(f"{folder}/{MANIFEST}") or b""
+            with suppress(SyncRefused):
+                self.decode(sealed, folder)
+                salts.append(salt_of(sealed))
+        return salts
 
     def seal(self, data: bytes, salt: bytes, path: str) -> bytes:
         """Encrypt the content of a file for its path."""
@@ -137,7 +146,7 @@ class SharedFolder:
             manifest = msgspec.msgpack.decode(body, type=Manifest)
         except msgspec.DecodeError:
             raise SyncRefused("has an unknown format", hint="Update Palaver on this machine.") from None
-        if device_id(manifest.public) != folder[-16:] or not is_signed(body, signature, manifest.public):
+        if device_id(manifest.public) != folder.rpartition("-")[2] or not is_signed(body, signature, manifest.public):
             raise SyncRefused("is not signed by its device", hint="Somebody else wrote it. Delete its folder.")
         return manifest, sha256(body).digest()
 
@@ -155,7 +164,7 @@ class SharedFolder:
             raise SyncRefused("is older than what this machine has already read", hint="Wait for the sync tool.")
         if before and manifest.revision == before.revision and digest != before.digest:
             hint = "Two machines use one key. Run `palaver sync --leave` on one of them, then `palaver sync DIR`."
-            raise SyncRefused("was written twice under one number", hint=hint)
+            raise SyncRefused("has two versions with the same number", hint=hint)
         return manifest, digest
 
     def records(self, folder: str, entry: SegmentEntry) -> list[Record] | None:
@@ -169,9 +178,9 @@ class SharedFolder:
             return None
         return unpack(self._keyring.open(sealed, f"{folder}/{entry.number}".encode()))
 
-    def segments(self, folder: str) -> Iterator[str]:
-        """Yield the names of the segments that exist in a folder."""
-        return (name for name in self.transport.names(folder) if _SEGMENT.fullmatch(name))
+    def segments(self, folder: str) -> dict[str, int]:
+        """Return the size of each segment that exists in a folder, by name."""
+        return {name: size for name, size in self.transport.sizes(folder).items() if _SEGMENT.fullmatch(name)}
 
 
 def behind(manifest: Manifest, applied: int) -> int:

@@ -1,9 +1,10 @@
 """Synchronisation of one archive with the other devices of a shared folder: `Synchronizer.run`."""
 
 import re
+import shutil
 import socket
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -41,9 +42,9 @@ _KEYS: Final = "folder.keys"
 _PLACE: Final = "folder.json"
 _SEGMENT: Final = 4 << 20
 """Bytes of records after which a segment is full."""
-_PATIENCE: Final = 30.0
+_LEASE_SECONDS: Final = 30.0
 """Seconds to wait for another ingest process."""
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9-]+")
+_INVALID: Final = re.compile(r"[^A-Za-z0-9-]+")
 
 
 class Synchronizer:
@@ -87,6 +88,10 @@ class Synchronizer:
         """True if no key is known for any device in the shared folder."""
         return self._keyring.is_empty
 
+    def has_devices(self, place: str) -> bool:
+        """Return whether any machine uses a folder. Raises `SyncRefused`."""
+        return bool(SharedFolder(transport_of(place), self._keyring).device_folders())
+
     def run(self, place: str, report: Reporter = silent) -> SyncReport:
         """Send and receive, then extract and index what was received. Raises the errors of `exchange`."""
         result = self.exchange(place, report)
@@ -104,7 +109,7 @@ class Synchronizer:
         folder = SharedFolder(transport_of(place), self._keyring)
         self._check_passphrase(folder)
         with self._open_store() as store:
-            with store.leases.hold(ARCHIVER, _PATIENCE):
+            with store.leases.hold(ARCHIVER, _LEASE_SECONDS):
                 own = _OwnDevice(store, folder, self._folder)
                 result = SyncReport(place, own.name)
                 self._remember(place)
@@ -114,8 +119,9 @@ class Synchronizer:
                 self._receive(store, folder, own, memories, result, report)
             with Deleter(self._home, self._config.model, self._config.exclude) as deleter:
                 result.deletions = DeletionFollower(self._home, store, deleter, own.id).run()
-            with store.leases.hold(ARCHIVER, _PATIENCE):
+            with store.leases.hold(ARCHIVER, _LEASE_SECONDS):
                 self._send(store, own, memories, result, report)
+            self._keyring.save()
             result.devices = self._statuses(store, folder, own)
         return result
 
@@ -132,12 +138,12 @@ class Synchronizer:
         """
         place = self._require_place()
         folder = SharedFolder(transport_of(place), self._keyring)
-        with self._open_store() as store, store.leases.hold(ARCHIVER, _PATIENCE):
+        folder.device_folders()  # A folder that is not mounted cannot be left.
+        with self._open_store() as store, store.leases.hold(ARCHIVER, _LEASE_SECONDS):
             _OwnDevice(store, folder, self._folder, create=False).delete_files()
             with store.transaction():
                 store.sync.leave()
-        for name in (_PLACE, _KEYS, _KEY, MANIFEST):
-            (self._folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
         return place
 
     def _require_place(self) -> str:
@@ -161,10 +167,11 @@ class Synchronizer:
                 refusals.append(refusal)
         if refusals:
             hint = "Enter the passphrase of the other devices, or wait until the sync tool has brought their files."
-            raise SyncRefused(f"No device in the folder can be read: its manifest {refusals[0]}", hint=hint)
+            problem = "Wrong passphrase, or incomplete files: no manifest in the folder can be decrypted"
+            raise SyncRefused(problem, hint=hint)
 
     def _remember(self, place: str) -> None:
-        self._keyring.save()
+        self._keyring.save()  # The folder of the home may not exist yet.
         with replacing(self._folder / _PLACE) as file:
             file.write(orjson.dumps({"folder": place}))
 
@@ -191,7 +198,7 @@ class Synchronizer:
         Recovery(store, raw, filters).run(partial(report, "Reading"))
 
     def _read_device(self, store: Store, folder: SharedFolder, inbox: Inbox, device: str, name: str) -> None:
-        before = store.sync.devices().get(device, SyncDevice(device, name[:-17], 0, b"", 0))
+        before = store.sync.devices().get(device, SyncDevice(device, name.rpartition("-")[0], 0, b"", 0))
         try:
             accepted = folder.manifest(name, before)
             if accepted is None:
@@ -207,6 +214,10 @@ class Synchronizer:
                     inbox.read(device, records, entry.number)
         except SyncRefused as refusal:
             self._problems[device] = refusal.full_message
+        except (msgspec.ValidationError, ValueError) as error:
+            self._problems[device] = f"has unknown content ({error}). Update Palaver on this machine."
+        except OSError as error:
+            self._problems[device] = f"cannot be stored: {error}"
 
     def _send(
         self, store: Store, own: "_OwnDevice", memories: MemorySync, result: SyncReport, report: Reporter
@@ -229,10 +240,14 @@ class Synchronizer:
                 accepted = folder.manifest(name, known)
             except SyncRefused as refusal:
                 problem = f"{name}/{MANIFEST} {refusal.full_message}"
-                statuses.append(DeviceStatus(device[:8], known.name if known else name[:-17], problem=problem))
+                statuses.append(
+                    DeviceStatus(device[:8], known.name if known else name.rpartition("-")[0], problem=problem)
+                )
                 continue
             if accepted is None:
-                statuses.append(DeviceStatus(device[:8], name[:-17], problem="its manifest has not arrived"))
+                statuses.append(
+                    DeviceStatus(device[:8], name.rpartition("-")[0], problem="its manifest has not arrived")
+                )
                 continue
             manifest, applied = accepted[0], known.applied if known else 0
             statuses.append(
@@ -266,7 +281,7 @@ class _OwnDevice:
             raise SyncRefused("This machine has no key for the shared folder", hint="Run `palaver sync DIR` again.")
         self.manifest: Manifest | None = None
         self._adopt(key or self._key_file.create())
-        if create and not self._is_current():
+        if create and not self._restore_manifest():
             # The home was restored from a backup, so other devices know more of this device than it does itself.
             with store.transaction():
                 store.sync.reset()
@@ -277,7 +292,7 @@ class _OwnDevice:
         self._public = key.public_key().public_bytes_raw()
         self.id = device_id(self._public)
         known = self._store.sync.devices().get(self.id)
-        self.name = known.name if known else _UNFIT.sub("-", socket.gethostname()).strip("-")[:40] or "device"
+        self.name = known.name if known else _INVALID.sub("-", socket.gethostname()).strip("-")[:40] or "device"
         self._state = known or SyncDevice(self.id, self.name, 0, b"", 0)
         self._path = f"{self.name}-{self.id}"
 
@@ -286,7 +301,7 @@ class _OwnDevice:
         """Number of the last segment."""
         return self._state.applied
 
-    def _is_current(self) -> bool:
+    def _restore_manifest(self) -> bool:
         """Restore the manifest in the shared folder if it was lost. Return False if it is newer than this archive."""
         sealed = self._folder.transport.read(f"{self._path}/{MANIFEST}")
         local = self._local_manifest()
@@ -296,7 +311,8 @@ class _OwnDevice:
             return False
         self.manifest = local[0]
         if sealed == local[1]:
-            return self._has_segments()
+            self._resend_lost_segments()
+            return True
         try:
             accepted = self._folder.manifest(self._path, self._state) if sealed else None
         except SyncRefused:
@@ -304,7 +320,8 @@ class _OwnDevice:
         if accepted is not None and accepted[0].revision > self._state.revision:
             return False
         self._folder.transport.write(f"{self._path}/{MANIFEST}", local[1])
-        return self._has_segments()
+        self._resend_lost_segments()
+        return True
 
     def _local_manifest(self) -> tuple[Manifest, bytes] | None:
         """Return the last manifest that the database knows, with its encrypted file."""
@@ -319,20 +336,19 @@ class _OwnDevice:
                 return manifest, sealed
         return None
 
-    def _has_segments(self) -> bool:
-        """Send everything again if a segment in the shared folder was lost. Always return True."""
-        names = set(self._folder.segments(self._path))
-        if self.manifest is not None and any(entry.name not in names for entry in self.manifest.segments):
+    def _resend_lost_segments(self) -> None:
+        """Let everything be sent again if a segment in the shared folder was lost or cut."""
+        sizes = self._folder.segments(self._path)
+        if self.manifest is not None and any(sizes.get(entry.name) != entry.size for entry in self.manifest.segments):
             self.manifest = msgspec.structs.replace(self.manifest, segments=())
             with self._store.transaction():
                 self._store.sync.reset()
-        return True
 
     def send(
         self, changes: Iterator[Change], memories: Iterator[Change], read: dict[str, int]
     ) -> tuple[int, int, int, int]:
         """Write segments with the changes, and a manifest. Return numbers of copies, memories, deletions and bytes."""
-        writer = _SegmentWriter(self._folder, self._path, self._salt(), self._state.applied)
+        writer = _SegmentWriter(self._folder, self._path, self._salt, self._state.applied)
         entries = {entry.number: entry for entry in (self.manifest.segments if self.manifest else ())}
         before = self._store.sync.sent("")
         sent, stale, counts = dict[str, Sent](), dict[str, Sent](), dict[str, int]()
@@ -346,18 +362,21 @@ class _OwnDevice:
             kept = earlier.segments if earlier is not None and not change.replaces else ()
             sent[change.key] = change.sent._replace(segments=(*kept, *numbers))
         entries |= writer.finish()
+        is_lost = False
         for number in sorted({number for earlier in stale.values() for number in earlier.segments} & entries.keys()):
-            entries |= self._without(writer, entries.pop(number), stale.keys())
+            entry = entries.pop(number)
+            records = self._folder.records(self._path, entry)
+            is_lost = is_lost or records is None
+            others = [record for record in records or () if key_of(record) not in stale]
+            if others:
+                entries[number] = writer.write(number, others)
         manifest = self._next_manifest(tuple(entries[number] for number in sorted(entries)), read)
         if manifest is not None:
             self._publish(manifest, writer.last, sent)
+        if is_lost:
+            with self._store.transaction():
+                self._store.sync.reset()
         return counts.get("copy", 0), counts.get("memory", 0), counts.get("deletion", 0), writer.size
-
-    def _without(self, writer: "_SegmentWriter", entry: SegmentEntry, keys: object) -> dict[int, SegmentEntry]:
-        """Write a segment again without the records of some keys. Return no entry if nothing is left."""
-        records = self._folder.records(self._path, entry) or []
-        kept = [record for record in records if key_of(record) not in keys]  # type: ignore[operator]
-        return {entry.number: writer.write(entry.number, kept)} if kept else {}
 
     def _next_manifest(self, entries: tuple[SegmentEntry, ...], read: dict[str, int]) -> Manifest | None:
         """Return the new manifest, or None if nothing changed."""
@@ -369,7 +388,7 @@ class _OwnDevice:
     def _publish(self, manifest: Manifest, last: int, sent: dict[str, Sent]) -> None:
         """Store the manifest here, then in the database, then in the shared folder. A killed run can be repeated."""
         body = msgspec.msgpack.encode(manifest)
-        sealed = self._folder.seal(self._key.sign(body) + body, self._salt(), f"{self._path}/{MANIFEST}")
+        sealed = self._folder.seal(self._key.sign(body) + body, self._salt, f"{self._path}/{MANIFEST}")
         following = self._copy.with_name(f"{MANIFEST}.next")
         with replacing(following) as file:
             file.write(sealed)
@@ -389,13 +408,12 @@ class _OwnDevice:
             if name not in listed:
                 self._folder.transport.delete(f"{self._path}/{name}")
 
+    @cached_property
     def _salt(self) -> bytes:
-        """Return the salt of this device: that of the first device in the folder, so that all share one key."""
-        if not hasattr(self, "_own_salt"):
-            own = self._folder.transport.read(f"{self._path}/{MANIFEST}")
-            salts = [salt_of(own)] if own and salt_of(own) else self._folder.salts()
-            self._own_salt = salts[0] if salts else new_salt()
-        return self._own_salt
+        """Salt of this device: that of the first device in the folder, so that all share one key."""
+        own = self._copy.read_bytes() if self._copy.exists() else b""
+        salts = [salt_of(own)] if salt_of(own) else self._folder.salts()
+        return salts[0] if salts else new_salt()
 
     def delete_files(self) -> None:
         """Delete the files of this device in the shared folder."""

@@ -44,9 +44,10 @@ class Machine:
         self.transcripts.mkdir(parents=True)
         self.replica.mkdir()
 
-    def write(self, session: str, word: str) -> None:
-        """Append an exchange to a transcript, and archive it."""
+    def write(self, session: str, word: str, padding: int = 0) -> None:
+        """Append an exchange to a transcript, after a line of `padding` bytes, and archive it."""
         with (self.transcripts / f"{session}.jsonl").open("ab") as file:
+            file.write(b"{}".ljust(padding) + b"\n" if padding else b"")
             file.write(exchange(session, word))
         self.ingest()
 

@@ -16,7 +16,7 @@ def test_a_killed_run_is_finished_by_the_next(tmp_path: Path) -> None:
     prepared = Machine(tmp_path / "prepared")
     for word in ("invoice", "parcel", "letter"):
         prepared.write("talk-1", word)
-    prepared.write("talk-2", "stamp")
+    prepared.write("talk-2", "stamp", padding=9_000_000)  # larger than a segment
     prepared.remember("The port is 80")
     prepared.forget("parcel", erase=False)
     expected, killed = {"invoice", "letter", "stamp"}, 0

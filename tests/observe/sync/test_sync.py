@@ -230,7 +230,7 @@ def test_another_passphrase_is_refused(two: Two) -> None:
     first, second = two
     first.write("talk-1", "invoice")
     first.sync()
-    with Archive(second.home) as archive, pytest.raises(SyncRefused, match="another passphrase") as caught:
+    with Archive(second.home) as archive, pytest.raises(SyncRefused, match="Wrong passphrase") as caught:
         archive.synchronizer("another").run(str(second.replica))
     assert "passphrase of the other devices" in caught.value.hint
     assert len(list(second.replica.iterdir())) == 1
@@ -246,7 +246,7 @@ def test_files_of_others_are_ignored(two: Two) -> None:
     (device / ".syncthing.manifest.tmp").write_bytes(b"half")
     (first.replica / "photos").mkdir()
     (first.replica / "photos" / "manifest").write_bytes(b"picture")
-    (first.replica / "stray-0000000000000000").write_text("a file with the name of a folder")
+    (first.replica / f"stray-{32 * '0'}").write_text("a file with the name of a folder")
     second.sync()
     assert second.words() == {"invoice"}
 
@@ -374,7 +374,7 @@ def test_leaving_deletes_only_own_files(two: Two) -> None:
     sync(first, second, first)
     with Archive(first.home) as archive:
         archive.synchronizer().leave()
-    assert [path.name[-16:] for path in first.replica.iterdir()] == [identity(second)]
+    assert [path.name.rpartition("-")[2] for path in first.replica.iterdir()] == [identity(second)]
     assert first.words() == second.words() == {"invoice", "parcel"}
     with Archive(first.home) as archive, pytest.raises(SyncRefused, match="not synchronised"):
         archive.synchronizer().status(archive.store)
@@ -403,3 +403,66 @@ def test_memories_of_sessions_stay_here(two: Two) -> None:
         archive.memories.rescope(stored.id, "session:one")
     sync(first, second)
     assert not [record for record in records(first) if isinstance(record, MemoryRecord)]
+
+
+def test_a_lost_or_cut_segment_is_sent_again(two: Two) -> None:
+    """The owner notices a segment of another size, and sends everything as new versions, with what came since."""
+    first, second = two
+    first.write("talk-1", "invoice")
+    first.sync()
+    (segment,) = first.replica.rglob("*.seg")
+    segment.write_bytes(segment.read_bytes()[:-5])
+    sync(second)
+    first.write("talk-1", "parcel")
+    sync(first, second)
+    assert second.words() == {"invoice", "parcel"}
+    for path in first.replica.rglob(f"*{identity(first)}/*.seg"):
+        path.unlink()
+    first.write("talk-1", "letter")
+    sync(first, second)
+    assert second.words() == {"invoice", "parcel", "letter"}
+
+
+def test_a_planted_manifest_does_not_disable_other_devices(two: Two) -> None:
+    """A manifest that cannot be decrypted is named. The keys of the folder stay known, and its salt is not used."""
+    first, second = two
+    first.write("talk-1", "invoice")
+    sync(first, second)
+    (manifest,) = first.replica.glob(f"*{identity(first)}/{MANIFEST}")
+    planted = first.replica / f"a-{32 * 'a'}"
+    planted.mkdir()
+    (planted / MANIFEST).write_bytes(manifest.read_bytes()[:-1])
+    first.write("talk-1", "parcel")
+    for machine in two:
+        with Archive(machine.home) as archive:
+            archive.synchronizer().exchange(str(machine.replica))
+    assert second.words() == {"invoice", "parcel"}
+
+
+def test_a_memory_of_a_newer_version_is_a_problem_of_its_device(two: Two) -> None:
+    """What this version cannot read is named, and nothing else stops."""
+    first, second = two
+    first.write("talk-1", "invoice")
+    first.remember("The port is 80")
+    first.sync()
+    shared = folder(first)
+    name = shared.device_folders()[identity(first)]
+    future = MemoryRecord("u", 1, identity(first), 0, 0, erased=False, memory={"content": "x"}, state="quantum")
+    sealed = shared.seal(pack([future]), salt_of(shared.transport.read(f"{name}/{MANIFEST}") or b""), f"{name}/9")
+    entry = SegmentEntry(9, sha256(sealed).digest(), len(sealed))
+    shared.transport.write(f"{name}/{entry.name}", sealed)
+    rewrite(first, lambda manifest: msgspec.structs.replace(manifest, revision=9, segments=(*manifest.segments, entry)))
+    assert "Update Palaver" in problem(second)
+    assert second.words() == {"invoice"}
+
+
+def test_a_folder_that_is_not_mounted_cannot_be_left(two: Two) -> None:
+    """Otherwise, the files of this machine would stay in the folder for ever."""
+    first, _ = two
+    first.write("talk-1", "invoice")
+    first.sync()
+    first.replica.rename(first.root / "elsewhere")
+    with Archive(first.home) as archive, pytest.raises(SyncRefused, match="No such file"):
+        archive.synchronizer().leave()
+    (first.root / "elsewhere").rename(first.replica)
+    assert not first.sync().has_sent
