@@ -45,10 +45,10 @@ class Machine:
         self.replica.mkdir()
 
     def write(self, session: str, word: str, padding: int = 0) -> None:
-        """Append an exchange to a transcript, after a line of `padding` bytes, and archive it."""
+        """Append an exchange and a line of `padding` bytes to a transcript, and archive it."""
         with (self.transcripts / f"{session}.jsonl").open("ab") as file:
-            file.write(b"{}".ljust(padding) + b"\n" if padding else b"")
             file.write(exchange(session, word))
+            file.write(b"{}".ljust(padding) + b"\n" if padding else b"")
         self.ingest()
 
     def ingest(self) -> None:
