@@ -1,11 +1,11 @@
 """Process that answers commands of the command line, and the thread that keeps it running.
 
-The process has loaded all modules and the embedding model. For each command, it makes a copy of itself (`fork`) that
+The process has loaded all modules and the embedding model. For each command, it starts a child process (`fork`) that
 takes over the arguments, the environment and the folder of the caller, runs the command and sends its output. So
 commands do not affect each other, and a command that fails, hangs or is killed affects nobody else. The caller then
 runs the command itself. See `core/command_socket.py`.
 
-The process starts no thread, because a copy has only the thread that made it.
+The process starts no thread, because a child process has only the thread that started it.
 """
 
 import fcntl
@@ -50,9 +50,13 @@ if TYPE_CHECKING:
 _LOCK: Final = "commands.lock"
 _RETRY: Final = 2.0
 """Seconds until the first and between further attempts to start the process, so that it delays no other start."""
+_RETRY_MAX: Final = 600.0
+"""Maximum seconds between attempts. The time doubles while the process fails soon, as on a disk without sockets."""
+_SOON: Final = 60.0
+"""Seconds after which an end of the process is not a failure to start."""
 _CHECK: Final = 30.0
 """Seconds between two checks that the socket is still in the home."""
-_COPIES: Final = 8
+_CHILDREN_MAX: Final = 8
 """Maximum number of commands at the same time."""
 _SECONDS: Final = 10
 """Maximum duration of a command. Its caller waits for a shorter time, unless the caller itself was stopped."""
@@ -80,8 +84,9 @@ def keep_answering(home: Home) -> None:
 
 
 def _keep(home: Home) -> None:
+    delay = _RETRY
     while True:
-        time.sleep(_RETRY)
+        time.sleep(delay)
         with suppress(OSError):  # such as a missing home, or a lock that another process holds
             descriptor = os.open(home.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -89,7 +94,9 @@ def _keep(home: Home) -> None:
                 process = _started(home, descriptor)
             finally:
                 os.close(descriptor)
+            started = time.monotonic()
             process.wait()
+            delay = min(2 * delay, _RETRY_MAX) if time.monotonic() - started < _SOON else _RETRY
 
 
 def _started(home: Home, lock: int) -> subprocess.Popen[bytes]:
@@ -110,7 +117,7 @@ class CommandServer:
 
     def __init__(self, home: Home) -> None:
         self._home, self._code = home, _code()
-        self._copies = set[int]()
+        self._children = set[int]()
 
     def serve(self) -> None:
         """Answer commands until standard input is closed, the code of Palaver changes or the socket is replaced."""
@@ -121,7 +128,7 @@ class CommandServer:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(SOCKET)  # The path of a socket can have 103 characters only, so the name is relative.
             os.umask(0o077)
-            listener.listen(_COPIES)
+            listener.listen(_CHILDREN_MAX)
             path = self._home.root / SOCKET
             bound = path.stat()
             while True:
@@ -135,22 +142,22 @@ class CommandServer:
 
     def _accept(self, listener: socket.socket) -> bool:
         """Answer one command. Return False if this process runs old code."""
-        connection, _ = listener.accept()
-        with connection:
-            if _code() != self._code:
-                return False
-            if len(self._copies) < _COPIES and peer(connection)[1] == os.geteuid():
-                number = os.fork()
-                if number == 0:
-                    listener.close()
-                    _run_copy(connection, self._home)  # does not return
-                self._copies.add(number)
+        with suppress(OSError):  # such as a caller that is gone, or too many processes: the caller runs the command
+            connection, _ = listener.accept()
+            with connection:
+                if _code() != self._code:
+                    return False
+                if len(self._children) < _CHILDREN_MAX and peer(connection)[1] == os.geteuid():
+                    number = os.fork()
+                    if number == 0:
+                        _run_child(connection, listener, self._home)  # does not return
+                    self._children.add(number)
         return True
 
     def _reap(self) -> None:
-        for number in [*self._copies]:
+        for number in [*self._children]:
             if os.waitpid(number, os.WNOHANG)[0]:
-                self._copies.discard(number)
+                self._children.discard(number)
 
 
 def _code() -> Mapping[str, tuple[int, int]]:
@@ -168,10 +175,11 @@ def _code() -> Mapping[str, tuple[int, int]]:
     return files
 
 
-def _run_copy(connection: socket.socket, home: Home) -> None:
+def _run_child(connection: socket.socket, listener: socket.socket, home: Home) -> None:
     """Answer a command and end this process. A command that cannot be answered is dropped without an answer."""
     try:
         signal.alarm(_SECONDS)
+        listener.close()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         run_for_another_process()
         connection.settimeout(_SECONDS)
