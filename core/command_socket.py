@@ -34,6 +34,8 @@ GREETING_SECONDS = 0.2
 ANSWER_SECONDS = 1.0
 """Seconds to wait for the answer."""
 _LENGTH = 4
+_PATH = 103
+"""Maximum length of the path of a socket on all systems, in bytes."""
 
 
 class OwnProcessNeeded(BaseException):
@@ -139,24 +141,38 @@ def connect(root: str) -> _socket.socket:
     """Connect to the server of a home, and wait for its greeting.
 
     Raises:
-        OSError: No server of this user and of this version of the protocol answers.
+        OSError: No server of this user and of this version of the protocol answers, or the path of the home is too long
+            for a system other than Linux.
     """
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection, folder = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), None
     try:
         connection.settimeout(GREETING_SECONDS)
-        # The path of a socket can have 103 characters only, so the name is relative to the home.
-        here = os.open(".", os.O_RDONLY)
-        try:
-            os.chdir(root)
-            connection.connect(SOCKET)
-        finally:
-            os.fchdir(here)
-            os.close(here)
+        path = f"{root}/{SOCKET}"
+        if sys.platform == "linux" and len(os.fsencode(path)) > _PATH:
+            folder = os.open(root, os.O_PATH)
+            path = f"/proc/self/fd/{folder}/{SOCKET}"
+        connection.connect(path)
         _check(connection)
     except BaseException:
         connection.close()
         raise
+    finally:
+        if folder is not None:
+            os.close(folder)
     return connection
+
+
+def _connect_with_one_thread(root: str) -> _socket.socket:
+    """Connect as `connect` does, however long the path is. The working folder of the process changes for a moment."""
+    if sys.platform == "linux":
+        return connect(root)
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(root)
+        return connect(".")
+    finally:
+        os.fchdir(here)
+        os.close(here)
 
 
 def _check(connection: _socket.socket) -> None:
@@ -191,7 +207,7 @@ def run_by_server(arguments: Sequence[str]) -> int | None:
     if not (is_hook or _is_answered(arguments)) or is_switched_off() or not (sys.stdin and sys.stdout and sys.stderr):
         return None
     try:
-        connection = connect(home_root())
+        connection = _connect_with_one_thread(home_root())
     except OSError:
         return None
     data = b""
@@ -231,15 +247,31 @@ def _request(arguments: Sequence[str], data: bytes) -> list[bytes]:
 def _write(chunks: Sequence[bytes], status: int) -> int | None:
     """Write the chunks of an answer. The first byte of a chunk is the number of its descriptor.
 
-    Return None if they cannot be written, for example to a full disk. The command itself reports that.
+    Return None if nothing can be written, for example to a full disk. The command itself reports that.
     """
+    written = 0
     try:
         for chunk in chunks:
-            rest = memoryview(chunk)[1:]
-            while rest:
-                rest = rest[os.write(chunk[0], rest) :]
+            data = memoryview(chunk)[1:]
+            while data:
+                size = _write_part(chunk[0], data)
+                written, data = written + size, data[size:]
     except BrokenPipeError:  # as with `head`, which is not a failure
         return 0
-    except OSError:
-        return None
+    except OSError as error:
+        if not written:
+            return None
+        print(f"palaver: standard output: {error.strerror}", file=sys.stderr)  # noqa: T201 - click is not loaded
+        return 1
     return status
+
+
+def _write_part(descriptor: int, data: memoryview) -> int:
+    """Write the beginning of a text, and return its size. Wait until a descriptor that does not block is ready."""
+    while True:
+        try:
+            return os.write(descriptor, data)
+        except BlockingIOError:
+            import select  # Hardly any command needs it.
+
+            select.select([], [descriptor], [])

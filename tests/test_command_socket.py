@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from palaver.cli import command_server
 from palaver.cli.command_server import keep_answering
 from palaver.core import command_socket
 from palaver.core.command_socket import GREETING, SOCKET, answering_process, home_root, receive, send
@@ -56,7 +58,8 @@ def answering(root: str) -> int | None:
     """Return the process that answers, however busy this machine is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command_socket, "GREETING_SECONDS", SECONDS)
-        return answering_process(root)
+        patch.chdir(root)  # The full path can be too long for a system other than Linux.
+        return answering_process(".")
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -346,15 +349,15 @@ def test_the_command_runs_itself_if_the_server_fails(alone: Home, behave: Callab
     assert len(asked) == 2
 
 
+def _long_answer(connection: socket.socket) -> None:
+    connection.sendall(GREETING)
+    receive(connection)
+    send(connection, [b"0", b"\x01" + b"x" * 1_000_000])
+
+
 def test_a_closed_pipe_is_no_failure(alone: Home) -> None:
     """A reader that stops early, such as `head`, ends the command with status 0, as without the server."""
-
-    def answer(connection: socket.socket) -> None:
-        connection.sendall(GREETING)
-        receive(connection)
-        send(connection, [b"0", b"\x01" + b"x" * 1_000_000])
-
-    with pretending(alone, answer):
+    with pretending(alone, _long_answer):
         process = subprocess.Popen([sys.executable, "-c", ONLY_CLIENT, "sessions"], stdout=subprocess.PIPE)
         assert process.stdout
         process.stdout.read(10)
@@ -373,6 +376,37 @@ def test_a_full_disk_is_reported(home: Home) -> None:
 
     assert answers[0].stderr == answers[1].stderr
     assert [answer.returncode for answer in answers] == [1, 1]
+
+
+def test_a_pipe_that_does_not_block_gets_the_whole_answer_once(alone: Home) -> None:
+    """A full pipe that another program has set to non-blocking mode makes the command wait."""
+    with pretending(alone, _long_answer) as asked:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        process = subprocess.Popen([sys.executable, "-c", ONLY_CLIENT, "sessions"], stdout=writer)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as output:
+            assert output.read() == b"x" * 1_000_000
+        assert process.wait() == 0
+
+    assert len(asked) == 1
+
+
+def test_an_answer_that_breaks_off_is_not_repeated(alone: Home, tmp_path: Path) -> None:
+    """If the disk becomes full within the answer, the command reports it and does not start again."""
+    path = tmp_path / "output"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"  # Python ignores SIGXFSZ.
+    with pretending(alone, _long_answer), path.open("wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-c", f"{limit}; {ONLY_CLIENT}", "sessions"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (1, "palaver: standard output: File too large\n")
+    assert path.read_bytes() == b"x" * 4096
 
 
 def test_ctrl_c_ends_a_waiting_command(alone: Home) -> None:
@@ -469,6 +503,56 @@ def test_a_running_program_keeps_one_server(alone: Home, words: list[str]) -> No
             process.communicate()
 
 
+@pytest.mark.parametrize(
+    ("lives", "pauses"),
+    [((1,) * 10, [2, 4, 8, 16, 32, 64, 128, 256, 512, 600]), ((1, 1, 100, 1), [2, 4, 8, 2])],
+)
+def test_a_server_that_fails_soon_is_started_less_often(
+    tmp_path: Path, lives: Sequence[int], pauses: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause doubles up to ten minutes, and is short again after a server that lived for a minute."""
+    now, waited, remaining = [0.0], list[float](), [*lives]
+
+    class Ended(BaseException):
+        pass
+
+    class Process:
+        def wait(self) -> None:
+            now[0] += remaining.pop(0)
+
+    def sleep(seconds: float) -> None:
+        if not remaining:
+            raise Ended
+        waited.append(seconds)
+
+    monkeypatch.setattr(command_server, "_started", lambda *_: Process())
+    monkeypatch.setattr(command_server, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: now[0]))
+    with pytest.raises(Ended):
+        command_server._keep(Home(tmp_path))
+
+    assert waited == pauses
+
+
+@pytest.mark.parametrize("name", ["fork", "geteuid"])
+def test_a_server_survives_a_failed_connection(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that is gone, or too many processes, do not end the server."""
+
+    def fail() -> int:
+        raise OSError
+
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as caller:
+        monkeypatch.chdir(tmp_path)
+        listener.bind(SOCKET)
+        listener.listen()
+        caller.connect(SOCKET)
+        monkeypatch.setattr(os, name, fail)
+        server = command_server.CommandServer(Home(tmp_path))
+        assert server._accept(listener)
+        assert caller.recv(1) == b""
+        listener.shutdown(socket.SHUT_RDWR)
+        assert server._accept(listener)
+
+
 def test_nothing_listens_in_read_only_mode(alone: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read-only mode and PALAVER_SOCKET=0 start no thread, so they start no server."""
     before = threading.active_count()
@@ -489,6 +573,18 @@ def test_a_long_path_is_no_problem(filled: Home, tmp_path: Path, monkeypatch: py
 
     with serving(Home(root)):
         assert run(["sessions"], program=ONLY_CLIENT) == run(["sessions"], OFF)
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 200])
+def test_a_connection_leaves_the_working_folder(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads may use the working folder while one connects."""
+    if sys.platform != "linux" and len(name) > 1:
+        pytest.skip("A long path is not possible.")
+    root = tmp_path / name
+    root.mkdir()
+    with pretending(Home(root), lambda connection: connection.sendall(GREETING)):
+        monkeypatch.setattr(os, "chdir", None)
+        assert answering_process(str(root)) == os.getpid()
 
 
 @pytest.mark.parametrize(
