@@ -34,7 +34,7 @@ from .json_values import first_string, instant, mapping
 from .record_reader import FolderFormat
 from .transcript_format import ContainedSession
 
-# ruff: noqa: S608 - statements contain only fixed names, and values are bound
+# ruff: noqa: S608 - statements contain only fixed names and quoted column names, and values are bound
 
 _GENERATION = re.compile(r"_?v?\d{1,3}")
 REPORT_HINT = "A newer version of Palaver may read it. Run `palaver formats report`, and attach its output to a report."
@@ -265,12 +265,17 @@ def message_of(record: Record) -> Record:
 def _rows(database: ForeignDatabase, table: Table, query: str, values: tuple[Value, ...] = ()) -> Iterator[Row]:
     """Yield rows of a table with their values as text or numbers, or as JSON where a column contains JSON."""
     names = sorted(database.columns(table.name))
-    selected = ", ".join(as_bytes(f'"{name}"') for name in names)
+    selected = ", ".join(as_bytes(_quoted(name)) for name in names)
     for row in database.rows(query.replace("*", selected, 1), values):
         yield {
             name: exact_json(value) if name in table.json else as_text(value) if isinstance(value, bytes) else value
             for name, value in zip(names, row, strict=True)
         }
+
+
+def _quoted(name: str) -> str:
+    """Return an SQL identifier for a name from a database of another program."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _rows_of(database: ForeignDatabase, table: Table, session: str) -> Iterator[Row]:

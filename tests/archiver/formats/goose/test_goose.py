@@ -75,6 +75,21 @@ def test_unknown_columns_are_copied_and_reported(home: Path) -> None:
     assert KNOWN.unknown_parts(store(home)) == signs
 
 
+def test_a_column_name_with_quotes_is_copied(home: Path) -> None:
+    """The name of an unknown column is never part of a statement's syntax."""
+    name = 'mood", (SELECT 1) AS "x'
+    quoted = name.replace('"', '""')
+    database(store(home), SCHEMA, ROWS).close()
+    database(
+        store(home),
+        f'ALTER TABLE messages ADD COLUMN "{quoted}" TEXT',
+        [(f'UPDATE messages SET "{quoted}" = ?', ("glad",))],
+    ).close()
+
+    first = json.loads(contents(KNOWN, store(home))["sessions/a.jsonl"].splitlines()[1])
+    assert first["message"][name] == "glad"
+
+
 def test_a_lacking_column_is_reported(home: Path) -> None:
     """Without the column that holds the words, nothing is read."""
     database(store(home), SCHEMA.replace("content_json", "body"), ROWS[:2]).close()
