@@ -13,17 +13,16 @@ begins a session.
 import os
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Turn
+from ...core.conversation import Fact, Kind, Note, Session, Turn
 from ...core.errors import SourceUnreadable
 from ..lines import Line, Record, clean
 from .container_formats import ContainedFormat, message_of
 from .containers import file_fingerprint, file_name, fingerprint, header_of, message_line
-from .json_values import mapping, string
+from .json_values import local_instant, mapping, string
 from .record_reader import RecordReader
 from .transcript_format import (
     ContainedSession,
@@ -67,7 +66,8 @@ class AiderReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            header = self._fact_handler({Fact.SESSION: "id", Fact.CWD: "folder"})
+            return header(mapping(record["conversation"]), RecordStamp(line.number))
         message = message_of(record)
         text = string(message.get("text")).replace("\r\n", "\n")
         stamp = RecordStamp(line.number, self._session.started)
@@ -80,10 +80,6 @@ class AiderReader(RecordReader):
                 return self._model(text, stamp) or SkipReason.EMPTY
             case author:
                 return unknown_type(author)
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {Fact.SESSION: header.get("id"), Fact.CWD: header.get("folder")}
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, text: str, stamp: RecordStamp) -> list[Turn | Note] | SkipReason:
         """Return the events of a prompt, a command, or the answer to a question of the program.
@@ -137,14 +133,6 @@ def _count(number: str) -> int:
     return round(float(digits.replace(",", "")) * _UNITS.get(unit, 1)) if digits.strip(".,") else 0
 
 
-def _local_time(text: str) -> Milliseconds | None:
-    """Return the instant of a time without a zone, which is in the time zone of this machine."""
-    try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 class Aider(ContainedFormat):
     """Sessions in `.aider.chat.history.md`, in the folder of a project or of the user."""
 
@@ -155,7 +143,7 @@ class Aider(ContainedFormat):
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, with the time at which the program was started. All blocks have this time."""
         session = super().identify(path, head)
-        session.started = session.ended = _local_time(string(header_of(head).get("started")))
+        session.started = session.ended = local_instant(header_of(head).get("started"))
         return session
 
     def locations(self) -> Iterable[tuple[Path, str]]:
@@ -195,7 +183,7 @@ class Aider(ContainedFormat):
         session_id = f"{re.sub(r'[^0-9]+', '-', started).strip('-')}-{fingerprint(started, first):016x}"
         header = {"id": session_id, "started": started, "folder": str(path.parent)}
         name = file_name(session_id)
-        at = _local_time(started) or 0
+        at = local_instant(started) or 0
         made = partial(_session_lines, header, lines)
         yield ContainedSession(path / name, f"{path.parent.name or 'root'}/{name}", fingerprint(header, data), at, made)
 

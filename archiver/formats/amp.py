@@ -10,7 +10,6 @@ on the server.
 - Test data: `examples/amp.jsonl`.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from .json_values import (
     string,
     total,
 )
-from .record_reader import FolderFormat, RecordReader
+from .record_reader import FolderFormat, RecordReader, data_home
 from .transcript_format import RecordEvents, RecordStamp, SkipReason, TranscriptFormat, unknown_type, usage
 
 _ID = r"T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -130,7 +129,7 @@ class Amp(FolderFormat):
 
     def roots(self) -> list[Path]:
         """Return the folder of the threads, if it exists."""
-        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser()
+        data = data_home()
         return [folder] if (folder := data / "amp" / "threads").is_dir() else []
 
     def identify(self, path: Path, head: bytes) -> Session:

@@ -19,7 +19,7 @@ from ..lines import Line, Record, clean
 from .container_formats import DatabaseFormat, Row, Table, message_of
 from .containers import ForeignDatabase
 from .json_values import first_string, instant, json_file, mapping, mappings, string
-from .record_reader import RecordReader
+from .record_reader import RecordReader, data_home
 from .transcript_format import ContainerFormat, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 
 _NAME = "crush.db"
@@ -159,9 +159,8 @@ class Crush(DatabaseFormat):
 
 def _projects() -> dict[str, str]:
     """Return the folder of each listed project by its data folder. Crush lists projects since version 0.25."""
-    configured, shared = os.environ.get("CRUSH_GLOBAL_DATA"), os.environ.get("XDG_DATA_HOME")
-    data = Path(shared or Path.home() / ".local" / "share") / "crush"
-    projects = mappings(json_file(Path(configured or data).expanduser() / "projects.json").get("projects"))
+    folder = Path(os.environ.get("CRUSH_GLOBAL_DATA") or data_home() / "crush").expanduser()
+    projects = mappings(json_file(folder / "projects.json").get("projects"))
     folders = {string(project.get("data_dir")): string(project.get("path")) for project in projects}
     return {data_dir: folder for data_dir, folder in folders.items() if Path(data_dir).is_absolute()}
 

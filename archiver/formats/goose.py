@@ -21,7 +21,7 @@ from ..lines import Line, Record, clean, head_records
 from .container_formats import DatabaseFormat, Table
 from .containers import header_of
 from .json_values import content_blocks, first_string, instant, joined_text, mapping, media_label, string, total
-from .record_reader import RecordReader
+from .record_reader import RecordReader, data_home
 from .transcript_format import ContainerFormat, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type, usage
 
 _NOTICES = {"contextLengthExceeded", "summarizationRequested", "systemNotification", "conversationCompacted", "error"}
@@ -179,7 +179,7 @@ class Goose(DatabaseFormat):
 
 def _sessions_folder() -> Path:
     root = os.environ.get("GOOSE_PATH_ROOT")
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser() / "goose"
+    data = data_home() / "goose"
     return (Path(root).expanduser() / "data" if root else data) / "sessions"
 
 

@@ -12,16 +12,15 @@ gptme stores one folder per conversation in `~/.local/share/gptme/logs`, with it
 import os
 import re
 import tomllib
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
-from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, SessionKind, Turn
+from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Turn
 from ..lines import Line, Record, clean
-from .json_values import listing, mapping, string, total
-from .record_reader import FolderFormat, RecordReader
+from .json_values import listing, local_instant, mapping, string, total
+from .record_reader import FolderFormat, RecordReader, data_home
 from .transcript_format import RecordEvents, RecordStamp, SkipReason, TranscriptFormat, record_id, unknown_type, usage
 
 _MESSAGES, _BRANCHES, _SUBAGENT = "conversation.jsonl", "branches", "subagent-"
@@ -46,7 +45,7 @@ class GptmeReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         text = clean(string(record.get("content")))
-        stamp = RecordStamp(line.number, _local_time(string(record.get("timestamp"))), record_id("", line.data))
+        stamp = RecordStamp(line.number, local_instant(record.get("timestamp")), record_id("", line.data))
         match string(record.get("role")):
             case "user":
                 return self._user(record, text, stamp) or SkipReason.EMPTY
@@ -130,14 +129,6 @@ def _object(text: str) -> Record:
         return {}
 
 
-def _local_time(text: str) -> Milliseconds | None:
-    """Return the instant of a time. Without a zone, the time is in the time zone of this machine."""
-    try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def _settings(folder: Path) -> Record:
     """Return the settings of a conversation, or an empty object if they cannot be read."""
     try:
@@ -156,7 +147,7 @@ class Gptme(FolderFormat):
 
     def roots(self) -> list[Path]:
         """Return the folder of the conversations, if it exists."""
-        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser() / "gptme"
+        data = data_home() / "gptme"
         mac = Path.home() / "Library/Application Support/gptme"
         logs = os.environ.get("GPTME_LOGS_HOME")
         places = [Path(logs).expanduser()] if logs else [data / "logs", mac / "logs"]

@@ -10,7 +10,6 @@ extension and program continue the code of OpenCode, with sessions in `~/.local/
 - Test data: `examples/kilo-code.jsonl`.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from ..lines import head_records
 from . import opencode
 from .cline import EXTENSIONS, TaskFormat
 from .containers import ForeignDatabase, fingerprint
-from .record_reader import RecordReader
+from .record_reader import RecordReader, data_home
 from .transcript_format import ContainedSession, ContainerFormat
 
 _DATABASE = "kilo.db"
@@ -43,7 +42,7 @@ class KiloCode(TaskFormat):
 
     def locations(self) -> Iterable[tuple[Path, str]]:
         """Return the folders of the tasks in each editor, and the folder of the database."""
-        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser()
+        data = data_home()
         return [*super().locations(), (data / "kilo", _DATABASE)]
 
     def is_container(self, path: Path) -> bool:

@@ -10,7 +10,6 @@ database.
 - Test data: `examples/kiro.jsonl`.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -31,7 +30,7 @@ from .containers import (
     message_line,
 )
 from .json_values import first_string, instant, joined_text, json_file, listing, mapping, mappings, string
-from .record_reader import RecordReader
+from .record_reader import RecordReader, data_home
 from .transcript_format import (
     ContainedSession,
     ContainerFormat,
@@ -58,7 +57,8 @@ class KiroReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            header = self._fact_handler({Fact.SESSION: "id", Fact.CWD: "folder"})
+            return header(mapping(record["conversation"]), RecordStamp(line.number))
         if "payload" in record:
             return self._event(record, line)
         if "message" in record:
@@ -81,10 +81,6 @@ class KiroReader(RecordReader):
                 return self._compacted(first_string(data, "summary", "text"), stamp)
             case kind:
                 return unknown_type(kind)
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {Fact.SESSION: header.get("id"), Fact.CWD: header.get("folder")}
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     # Messages of the program.
 
@@ -203,7 +199,7 @@ class Kiro(ContainedFormat):
 
     def locations(self) -> Iterable[tuple[Path, str]]:
         """Return the data folders of the program on Linux and macOS."""
-        shared = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser()
+        shared = data_home()
         folders = (shared / "kiro-cli", Path.home() / "Library/Application Support/kiro-cli")
         return [(folder, _DATABASE) for folder in folders]
 

@@ -36,7 +36,7 @@ from .containers import (
     message_line,
 )
 from .json_values import first_string, instant, joined_text, json_file, mapping, mappings, string, total
-from .record_reader import FolderFormat, RecordReader
+from .record_reader import FolderFormat, RecordReader, data_home
 from .transcript_format import (
     ContainedSession,
     ContainerFormat,
@@ -487,7 +487,7 @@ class OpenCode(FolderFormat):
 
     def containers(self) -> Iterator[Path]:
         """Yield this user's databases, and the header file of each split session."""
-        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser() / "opencode"
+        data = data_home() / "opencode"
         configured = os.environ.get("OPENCODE_DB")
         if configured and (data / Path(configured).expanduser()).is_file():
             yield data / Path(configured).expanduser()

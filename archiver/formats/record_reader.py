@@ -136,6 +136,11 @@ def is_gone(path: Path) -> bool:
     return False
 
 
+def data_home() -> Path:
+    """Return the folder for the data of this user's programs on Linux, which some programs use on macOS too."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share").expanduser()
+
+
 def archive_name(path: Path, root: Path) -> str:
     """Return the path relative to the root, with unsafe characters percent-encoded.
 

@@ -125,8 +125,7 @@ def _gemini(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
 def _pi(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     message = mapping(record.get("message"))
     used = mapping(message.get("usage"))
-    names = ("input", "output", "cacheRead", "cacheWrite")
-    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    counts = _counts(used, "input", "output", "cacheRead", "cacheWrite")
     reply = first_string(message, "responseId") or string(record.get("id"))
     at = instant(record.get("timestamp") or message.get("timestamp"))
     yield UsageRecord(reply, "", counts, model=string(message.get("model")), at=at)
@@ -172,12 +171,11 @@ def _cline(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     """Yield the usage of a request, which older versions store as JSON in a text."""
     message = mapping(record.get("message"))
     used = mapping(message.get("metrics"))
-    names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+    counts = _counts(used, "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
     if message.get("say") == "api_req_started":
         request = decode(string(message.get("text")).encode("utf-8", "replace"))
         used = request[0] if isinstance(request, list) else Record()
-        names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
-    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+        counts = _counts(used, "tokensIn", "tokensOut", "cacheReads", "cacheWrites")
     model = first_string(mapping(message.get("modelInfo")), "modelId", "id")
     yield UsageRecord(string(record.get("id")), "", counts, model=model, at=instant(message.get("ts")))
 
@@ -193,16 +191,14 @@ def _copilot_chat(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
 
 def _goose(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     row = mapping(record.get("usage_ledger"))
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    counts = TokenCounts(*(count_of(row.get(name)) for name in names))
+    counts = _counts(row, "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     at = instant(row.get("created_timestamp"))
     yield UsageRecord(string(record.get("id")), "", counts, model=string(row.get("model")), at=at)
 
 
 def _amp(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     used = mapping(record.get("usage"))
-    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    counts = _counts(used, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     yield UsageRecord("", "", counts, model=string(used.get("model")), at=instant(used.get("timestamp")))
 
 
@@ -221,8 +217,7 @@ def _gptme(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     """Yield the usage of a reply. Older versions store the counts beside the model."""
     about = mapping(record.get("metadata"))
     used = mapping(about.get("usage")) or about
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
-    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    counts = _counts(used, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
     yield UsageRecord("", "", counts, model=string(about.get("model")), at=instant(record.get("timestamp")))
 
 
@@ -231,8 +226,7 @@ def _junie(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     if event.get("kind") != "LlmResponseMetadataEvent":
         return
     for number, used in enumerate(mappings(event.get("modelUsage"))):
-        names = ("inputTokens", "outputTokens", "cacheInputTokens", "cacheCreateTokens")
-        counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+        counts = _counts(used, "inputTokens", "outputTokens", "cacheInputTokens", "cacheCreateTokens")
         at = instant(record.get("timestampMs"))
         yield UsageRecord(f"{at}-{number}", "", counts, model=string(used.get("model")), at=at)
 
@@ -242,8 +236,7 @@ def _zed(record: Record, context: UsageContext) -> Iterator[UsageRecord]:
     if "conversation" in record:
         context.model = string(mapping(mapping(record["conversation"]).get("model")).get("model"))
     used, prompt = mapping(record.get("usage")), mapping(mapping(record.get("message")).get("User"))
-    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    counts = _counts(used, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     yield UsageRecord(string(prompt.get("id")), "", counts, model=context.model)
 
 
@@ -263,10 +256,14 @@ def _openhands(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
 def _hermes(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     """Yield the usage of a whole session."""
     used = mapping(record.get("usage"))
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    counts = TokenCounts(*(count_of(used.get(name)) for name in names))
+    counts = _counts(used, "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     at = instant(used.get("ended_at"))
     yield UsageRecord(string(record.get("id")), "", counts, model=string(used.get("model")), at=at)
+
+
+def _counts(used: Record, *names: str) -> TokenCounts:
+    """Return the counts in these fields: input, output, tokens read from the cache, and tokens written to it."""
+    return TokenCounts(*(count_of(used.get(name)) for name in names))
 
 
 def _with_cached_input(used: Record, input_field: str, cached_field: str, *output_fields: str) -> TokenCounts:

@@ -33,7 +33,7 @@ from .containers import (
     message_line,
 )
 from .json_values import first_string, instant, joined_text, listing, mapping, mappings, string, total
-from .record_reader import RecordReader
+from .record_reader import RecordReader, data_home
 from .transcript_format import (
     ContainedSession,
     ContainerFormat,
@@ -158,10 +158,9 @@ class Zed(ContainedFormat):
 
     def locations(self) -> Iterable[tuple[Path, str]]:
         """Return the data folders of Zed on Linux, as a Flatpak, and on macOS."""
-        home = Path.home()
-        shared = os.environ.get("FLATPAK_XDG_DATA_HOME") or os.environ.get("XDG_DATA_HOME")
-        linux = Path(shared or home / ".local" / "share").expanduser() / "zed"
-        return [(folder / "threads", "threads.db") for folder in (linux, home / "Library/Application Support/Zed")]
+        linux = Path(os.environ.get("FLATPAK_XDG_DATA_HOME") or data_home()).expanduser() / "zed"
+        mac = Path.home() / "Library/Application Support/Zed"
+        return [(folder / "threads", "threads.db") for folder in (linux, mac)]
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, with the times of its creation and its last change. All messages have the first."""
