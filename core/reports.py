@@ -383,8 +383,9 @@ class FormatDrift(Struct, frozen=True):
     """Sign that an agent's format changed so that a part of its transcripts is not read.
 
     Attributes:
-        version: Version of the agent's program, if the transcripts name it.
+        version: Newest version of the agent's program with this sign, if the transcripts name it.
         lines: Number of lines that were not read, or 0 if the sign is no line.
+        record_type: Unknown type of the lines, if the sign is one.
         shape: Fields of one such line with their types, without any value.
     """
 
@@ -392,6 +393,7 @@ class FormatDrift(Struct, frozen=True):
     version: str
     problem: str
     lines: int = 0
+    record_type: str = ""
     shape: str = ""
 
 

@@ -1,6 +1,6 @@
 """Signs that an agent's format changed so that a part of its transcripts is not read.
 
-1. Records of an unknown type, by agent and version.
+1. Records of an unknown type, by agent and type.
 2. A version whose lines are skipped far more often than those of earlier versions.
 3. Newest transcripts of an agent without any conversation, while older ones have some.
 4. Unknown columns of a database, and tables that are named like newer generations of tables that are read.
@@ -29,7 +29,7 @@ from ...archiver.store.source_table import DELETED
 from ...core.agent_names import AGENTS
 from ...core.conversation import Skipped
 from ...core.errors import SourceUnreadable
-from ...core.reports import FormatDrift, many
+from ...core.reports import FormatDrift
 
 _UNKNOWN: Final = "unknown-type"
 _SHAPES: Final = 5
@@ -67,21 +67,26 @@ def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
     return [*recorded, *_databases(formats), *_generations(formats)]
 
 
-def drift_text(drift: FormatDrift) -> str:
-    """Return a sign as one line: the agent and its version, the problem, the number of lines, and the shape."""
-    lines = f" ({many(drift.lines, 'line')})" if drift.lines else ""
-    shape = f": {drift.shape}" if drift.shape else ""
-    return f"{drift.agent}{f' {drift.version}' if drift.version else ''}: {drift.problem}{lines}{shape}"
+def version_order(version: str) -> list[int]:
+    """Return the numbers of a version, by which versions are sorted."""
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def _unknown_types(store: Store, raw: RawArchive, counts: Sequence[_Row]) -> Iterator[FormatDrift]:
-    found = [row for row in counts if row[2].startswith(_UNKNOWN)]
-    for place, (agent, version, outcome, lines) in enumerate(sorted(found, key=lambda row: -row[3])):
-        name = store.sources.with_outcome(agent, version, outcome) if place < _SHAPES else ""
+    """Yield the unknown types of each agent with the lines of all versions, the type with most lines first."""
+    by_type: dict[tuple[str, str], dict[str, int]] = {}
+    for agent, version, outcome, lines in counts:
+        if outcome.startswith(_UNKNOWN):
+            by_type.setdefault((agent, outcome), {})[version] = lines
+    ranked = sorted(by_type.items(), key=lambda item: -sum(item[1].values()))
+    for rank, ((agent, outcome), by_version) in enumerate(ranked):
+        version = max(by_version, key=version_order)
+        name = store.sources.with_outcome(agent, version, outcome) if rank < _SHAPES else ""
         shape = _shape_in(raw, name, agent, outcome) if name else ""
         kind = outcome.partition(":")[2]
         kind = kind if _TYPE.fullmatch(kind) else "…"
-        yield FormatDrift(agent, version, f"records of the unknown type {kind}", lines, shape)
+        lines = sum(by_version.values())
+        yield FormatDrift(agent, version, f"records of the unknown type {kind}", lines, kind, shape)
 
 
 def _shape_in(raw: RawArchive, name: str, agent: str, outcome: str) -> str:

@@ -54,7 +54,6 @@ from ...search.query import tokenizer
 from .. import rules
 from .archive_status import OUTDATED, state_of
 from .consistency import RECOVER_COPIES, RECOVER_DATABASE, REPAIR, check_consistency, missing_database
-from .format_drift import drift_text
 
 Findings = Iterable[tuple[str, str] | HealthProblem]
 """Result of a check: facts, each with its label, and problems."""
@@ -127,9 +126,7 @@ _OVERDUE: Final = 2 * 3600 * 1000
 
 `palaver watch` erases such deletions once an hour.
 """
-_DRIFT_MAX: Final = 5
-"""Maximum number of listed signs that formats changed."""
-_DRIFT_REMEDY: Final = "Update Palaver. If it is the newest version, report the output of `palaver formats report`."
+_DRIFT_REMEDY: Final = "Run `palaver formats report`. Update Palaver, or report the output."
 _LISTED_MAX: Final = 3
 """Maximum number of individually listed problems of one kind."""
 
@@ -192,11 +189,13 @@ def formats(context: HealthContext) -> Findings:
     status = context.status
     named = [f"{each.agent} {each.versions[-1]}" if each.versions else each.agent for each in status.agents]
     yield "formats", f"newest versions read: {', '.join(named)}" if named else "none read"
-    for drift in status.drift[:_DRIFT_MAX]:
-        yield HealthProblem("formats", drift_text(drift), _DRIFT_REMEDY)
-    if unlisted := len(status.drift[_DRIFT_MAX:]):
-        problem = f"{many(unlisted, 'more sign')} that formats changed"
-        yield HealthProblem("formats", problem, "Run `palaver formats report` to list them.")
+    newest = {each.agent: each.versions[-1] for each in status.agents if each.versions}
+    current = [sign for sign in status.drift if sign.version in {"", newest.get(sign.agent)}]
+    for agent in dict.fromkeys(sign.agent for sign in current):
+        first, *others = [sign for sign in current if sign.agent == agent]
+        name = f"{agent} {first.version}".rstrip()
+        text = f"{name}: {first.problem}" + (f", and {many(len(others), 'more sign')}" if others else "")
+        yield HealthProblem("formats", text, _DRIFT_REMEDY)
 
 
 def copies(context: HealthContext) -> Findings:

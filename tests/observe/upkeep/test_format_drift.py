@@ -8,7 +8,7 @@ import pytest
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.reports import FormatDrift
-from palaver.observe.upkeep.format_drift import drift_text, format_drift, shape_of
+from palaver.observe.upkeep.format_drift import format_drift, shape_of, version_order
 
 from ...archiver.formats.container_files import database
 from ...archiver.formats.reading import jsonl
@@ -60,7 +60,7 @@ def test_a_known_format_has_no_signs(home: Path, tmp_path: Path) -> None:
     assert drift(tmp_path) == []
 
 
-def test_unknown_types_are_counted_by_version_with_their_shape(home: Path, tmp_path: Path) -> None:
+def test_unknown_types_are_counted_with_their_shape(home: Path, tmp_path: Path) -> None:
     """The shape has the fields of the record and their types. Names that can be data are left out."""
     payload: dict[str, Any] = {"note": SECRET, "items": [{"at": 1}, {"at": 2}], "src/plan.py": True, "0a1b2c": None}
     lines = [record(1, version="0.21"), *(record(place, "mind_map", "0.21", **payload) for place in (2, 3))]
@@ -70,8 +70,18 @@ def test_unknown_types_are_counted_by_version_with_their_shape(home: Path, tmp_p
     assert (sign.agent, sign.version, sign.lines) == ("qwen-code", "0.21", 2)
     assert sign.problem == "records of the unknown type system/mind_map"
     assert "systemPayload: {note: text, items: [{at: number}], …: yes or no, …: nothing}" in sign.shape
-    assert SECRET not in drift_text(sign)
-    assert drift_text(sign).startswith("qwen-code 0.21: records of the unknown type system/mind_map (2 lines): {uuid")
+    assert SECRET not in repr(sign)
+
+
+def test_an_unknown_type_of_several_versions_is_one_sign(home: Path, tmp_path: Path) -> None:
+    """The sign has the newest version and the lines of all versions, whatever their order in time."""
+    for name, version, lines in (("a", "0.100", 2), ("b", "0.21", 1)):
+        (chats(home) / f"{name}.jsonl").write_bytes(jsonl(session(lines, version, "message", *["mind_map"] * lines)))
+
+    assert [(sign.version, sign.record_type, sign.lines) for sign in drift(tmp_path)] == [
+        ("0.100", "system/mind_map", 3)
+    ]
+    assert sorted(["v1.0.77", "1.0.8", ""], key=version_order) == ["", "1.0.8", "v1.0.77"]
 
 
 def test_a_version_that_is_skipped_far_more_often_is_a_sign(home: Path, tmp_path: Path) -> None:
