@@ -24,8 +24,8 @@ def formats() -> None:
 def report(*, agent: str | None, as_json: bool) -> None:
     """Print what was not read, with the shapes of records, for a bug report.
 
-    A shape has the names and types of fields, never a value. The report contains no text of your conversations and no
-    path of a project. Read it before you publish it.
+    A shape has the names and types of fields. Names that look like data are replaced by …. Read the report before you
+    publish it.
     """
     archive = Archive.find()
     refuse_demo_only(archive.home, "formats report")

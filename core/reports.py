@@ -386,7 +386,7 @@ class FormatDrift(Struct, frozen=True):
         version: Newest version of the agent's program with this sign, if the transcripts name it.
         lines: Number of lines that were not read, or 0 if the sign is no line.
         record_type: Unknown type of the lines, if the sign is one.
-        shape: Fields of one such line with their types, without any value.
+        shape: Fields of one such line with their types, without their values.
     """
 
     agent: str

@@ -68,6 +68,18 @@ def test_a_report_for_the_developers_is_redacted(archived: Home) -> None:
 
 
 @pytest.mark.usefixtures("archived")
+def test_versions_are_in_order_of_their_numbers(home: Path) -> None:
+    """The newest session may be of an older version. Doctor reports only the newest version."""
+    chats = home / ".qwen" / "projects" / "-shop" / "chats"
+    records = (chats / "a.jsonl").read_text().splitlines()[0].replace('"a"', '"c"').replace("000000001", "000000002")
+    (chats / "b.jsonl").write_text(records.replace("0.21", "0.100").replace("2026-03", "2026-02") + "\n")
+
+    assert "Agents: qwen-code 2 sessions (0.21 to 0.100)\n" in palaver("up")
+    assert "newest versions read: qwen-code 0.100\n" in (page := palaver("doctor", code=1))
+    assert "unknown type" not in page
+
+
+@pytest.mark.usefixtures("archived")
 def test_an_agent_may_be_called_by_an_alias() -> None:
     """Search, usage and deletions accept other names of an agent."""
     palaver("up")

@@ -18,7 +18,7 @@ from ...core.reports import ArchivedAgent, FileProblem, LineCount, ProjectCount,
 from ...search.index.generation import Generations, IndexOutdated
 from ...search.model.embedder import DEFAULT_MODEL, load
 from .. import rules
-from .format_drift import format_drift
+from .format_drift import format_drift, shown_version, version_order
 
 OUTDATED: Final = "written by another version of Palaver. Search reads the archive until `palaver archive` rebuilds it"
 """State of the index after an upgrade that changed its format."""
@@ -73,12 +73,15 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
 
 def agents_of(store: Store) -> list[ArchivedAgent]:
     """Return the agents with archived transcripts, the one with most sessions first."""
-    sessions, versions = Counter[str](), dict[str, dict[str, None]]()
-    for session in sorted(store.sessions.all().values(), key=lambda session: session.started or 0):
+    sessions, versions = Counter[str](), dict[str, set[str]]()
+    for session in store.sessions.all().values():
         if session.kind is SessionKind.MAIN:
             sessions[session.agent] += 1
-            versions.setdefault(session.agent, {}).update({session.version: None} if session.version else {})
-    return [ArchivedAgent(agent, count, tuple(versions[agent])) for agent, count in sessions.most_common()]
+            versions.setdefault(session.agent, set()).update({shown_version(session.version)} - {""})
+    return [
+        ArchivedAgent(agent, count, tuple(sorted(versions[agent], key=version_order)))
+        for agent, count in sessions.most_common()
+    ]
 
 
 def projects_of(store: Store) -> list[ProjectCount]:

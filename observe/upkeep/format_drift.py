@@ -6,7 +6,8 @@
 4. Unknown columns of a database, and tables that are named like newer generations of tables that are read.
 5. A folder or database that is named like a newer generation of one that is read.
 
-A shape has the names and types of fields, never a value, because signs are shown in bug reports.
+A shape has the names and types of fields, without their values, because signs are shown in bug reports. Versions and
+names that look like data are replaced by `…`.
 """
 
 import io
@@ -47,8 +48,10 @@ _DEPTH, _FIELDS = 4, 40
 """Maximum depth and number of fields of a shape."""
 _FIELD: Final = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,39}[0-9]{0,2}")
 """Pattern of a name that a program gives to a field. Other names, such as names of files and IDs, are data."""
-_TYPE: Final = re.compile(r"[A-Za-z_$][\w.$ /-]{0,59}")
+_TYPE: Final = re.compile(r"[A-Za-z_$][\w.$/-]{0,59}")
 """Pattern of a name that a program gives to a type of records."""
+_VERSION: Final = re.compile(r"v?\d[\w.+-]{0,30}")
+"""Pattern of a version of a program."""
 _TYPES: Final[dict[type, str]] = {str: "text", int: "number", float: "number", bool: "yes or no"}
 _Row: TypeAlias = tuple[str, str, str, int]
 """Agent, version, outcome and number of lines."""
@@ -67,9 +70,14 @@ def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
     return [*recorded, *_databases(formats), *_generations(formats)]
 
 
-def version_order(version: str) -> list[int]:
-    """Return the numbers of a version, by which versions are sorted."""
-    return [int(number) for number in re.findall(r"\d+", version)]
+def shown_version(version: str) -> str:
+    """Return a version as transcripts name it, or a placeholder for a text that is no version."""
+    return version if not version or _VERSION.fullmatch(version) else "…"
+
+
+def version_order(version: str) -> tuple[list[int], str]:
+    """Return the key by which versions are sorted: their numbers, then their text."""
+    return [int(number) for number in re.findall(r"\d+", version)], version
 
 
 def _unknown_types(store: Store, raw: RawArchive, counts: Sequence[_Row]) -> Iterator[FormatDrift]:
@@ -86,7 +94,7 @@ def _unknown_types(store: Store, raw: RawArchive, counts: Sequence[_Row]) -> Ite
         kind = outcome.partition(":")[2]
         kind = kind if _TYPE.fullmatch(kind) else "…"
         lines = sum(by_version.values())
-        yield FormatDrift(agent, version, f"records of the unknown type {kind}", lines, kind, shape)
+        yield FormatDrift(agent, shown_version(version), f"records of the unknown type {kind}", lines, kind, shape)
 
 
 def _shape_in(raw: RawArchive, name: str, agent: str, outcome: str) -> str:
@@ -105,7 +113,7 @@ def _shape_in(raw: RawArchive, name: str, agent: str, outcome: str) -> str:
 
 
 def shape_of(value: object, depth: int = _DEPTH) -> str:
-    """Return the fields of a JSON value with their types, without any value: `{type: text, data: {id: number}}`."""
+    """Return the fields of a JSON value with their types, without their values: `{type: text, data: {id: number}}`."""
     if isinstance(value, dict):
         fields = list(cast("dict[str, object]", value).items())[:_FIELDS]
         inner = [f"{_safe_name(name)}: {shape_of(each, depth - 1)}" for name, each in fields] if depth else ["…"]
@@ -134,7 +142,7 @@ def _jumps(counts: Sequence[_Row]) -> Iterator[FormatDrift]:
             share = skipped[newest] / lines[newest]
             if share >= before + _JUMP:
                 problem = f"{share:.0%} of the lines are skipped, after {before:.0%} in older versions"
-                yield FormatDrift(agent, newest, problem, skipped[newest])
+                yield FormatDrift(agent, shown_version(newest), problem, skipped[newest])
 
 
 def _without_conversation(store: Store) -> Iterator[FormatDrift]:

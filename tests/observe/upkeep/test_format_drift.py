@@ -8,7 +8,7 @@ import pytest
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.reports import FormatDrift
-from palaver.observe.upkeep.format_drift import format_drift, shape_of, version_order
+from palaver.observe.upkeep.format_drift import format_drift, shape_of, shown_version, version_order
 
 from ...archiver.formats.container_files import database
 from ...archiver.formats.reading import jsonl
@@ -123,6 +123,21 @@ def test_newer_generations_are_signs(home: Path, tmp_path: Path) -> None:
         ("qwen-code", "~/.qwen/projects-v2 may be a newer form of projects, which is read"),
         ("goose", "~/.local/share/goose/sessions/sessions3.db may be a newer form of sessions.db, which is read"),
     ]
+
+
+@pytest.mark.parametrize("version", ["the harbour 2", "[redacted]", "1.0 of alice", "1" * 40])
+def test_a_version_or_type_that_can_be_data_is_replaced(home: Path, tmp_path: Path, version: str) -> None:
+    """Neither the text of a version nor a type with spaces is shown."""
+    (chats(home) / "a.jsonl").write_bytes(jsonl(session(1, version, "message", "plan the harbour")))
+
+    [sign] = drift(tmp_path)
+    assert (sign.version, sign.problem) == ("…", "records of the unknown type …")
+
+
+@pytest.mark.parametrize("version", ["", "0.21", "v1.0.77-beta+2"])
+def test_a_version_is_shown(version: str) -> None:
+    """Pre-releases and a leading v are usual."""
+    assert shown_version(version) == version
 
 
 @pytest.mark.parametrize(
