@@ -1,4 +1,4 @@
-"""`palaver formats`: redacted samples of transcripts whose format changed."""
+"""`palaver formats`: reports of unknown records, for bug reports."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from palaver import __version__
 from ..core.agent_names import agent_named
 from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import status_of
+from ..search.query.tokenizer import check_agents
 from .demo import refuse_demo_only
 from .output import as_json, print_json, print_page, renderer
 
@@ -31,11 +32,14 @@ def report(*, agent: str | None, as_json: bool) -> None:
     refuse_demo_only(archive.home, "formats report")
     status = status_of(archive.home, archive.config.model)
     name = agent_named(agent) if agent else ""
+    if agent:
+        check_agents([name], (archived.agent for archived in status.agents))
     agents = [each for each in status.agents if not name or each.agent == name]
     drift = [each for each in status.drift if not name or each.agent == name]
     problems = [(Path(path).name, reason) for path, reason in status.problems] if not name else []
     if as_json:
         print_json({"version": __version__, "agents": agents, "drift": drift, "problems": problems})
     else:
-        page = renderer().render("formats", version=__version__, agents=agents, drift=drift, problems=problems)
-        print_page(page)
+        print_page(
+            renderer().render("formats", version=__version__, agent=name, agents=agents, drift=drift, problems=problems)
+        )

@@ -61,6 +61,8 @@ def test_a_report_for_the_developers_is_redacted(archived: Home) -> None:
     assert SECRET not in report
     assert [sign["agent"] for sign in found["drift"]] == ["qwen-code"]
     assert json.loads(palaver("formats", "report", "--agent", "codex", "--json"))["drift"] == []
+    assert palaver("formats", "report", "--agent", "codex").endswith("\n\nNo transcripts of codex are archived.\n")
+    assert "Unknown agent: gose\nDid you mean goose or grok?" in palaver("formats", "report", "--agent", "gose", code=2)
     with viewing(archived) as viewer:
         page = viewer.enter().page("/archive")
         assert "records of the unknown type system/mind_map" in page
