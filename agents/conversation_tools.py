@@ -137,6 +137,8 @@ def search(
     if place == "output" and also:
         raise InvalidInput('`also` cannot be combined with in = "output"', hint="Call search once for each text.")
     if place == "output":
+        if filters.get("kind"):
+            raise InvalidInput('This kind cannot be combined with in = "output"', hint="Omit one of them.")
         matches = _output(conversation, query, limit, Filters.parse(**_arguments(filters)))
         return _matches(conversation, matches, response_format, filtered=any(filters.values()))
     plain_query = _unquoted(query)

@@ -117,6 +117,15 @@ def test_tool_output_needs_one_text() -> None:
         )
 
 
+def test_tool_output_has_no_kind() -> None:
+    """A kind with `in: output` is refused, because tool output is no list of that kind."""
+    arguments = {"query": "exit code 1", "in": "output", "kind": "fix"}
+    with pytest.raises(InvalidInput, match=r"This kind cannot be combined with in = \"output\"") as refused:
+        TOOLS["search"].call(ConversationContext(FakeLayers(), Renderer()), arguments)
+
+    assert refused.value.hint == "Omit one of them."
+
+
 def test_other_wordings_reach_the_query() -> None:
     """Other wordings are part of the query; too many, an empty one, or one for tool output are refused."""
     layers = FakeLayers()
