@@ -37,7 +37,7 @@ class ListSearch:
         """
         [kind], filters = query.filters.kinds, replace(query.filters, kinds=())
         if len(query.concepts) > 1:
-            raise InvalidInput(f"Rows of the kind {kind} are searched by one text", hint="Search each text on its own.")
+            raise InvalidInput(f"Kind {kind} takes one query", hint="Search each text on its own.")
         wordings = (*query.concepts, *query.also) or ("",)
         if kind == HitKind.OPEN:
             return _first(wordings, lambda text: self.open_items(text, filters, query.limit))
@@ -47,7 +47,7 @@ class ListSearch:
         if kind == HitKind.COMMAND:
             return _first(wordings, lambda task: self.commands(task, filters.projects, query.limit, query.here))
         if not query.concepts:
-            raise InvalidInput("A fix is searched by its error", hint="Give the error message as query.")
+            raise InvalidInput("Kind fix needs an error message", hint="Give it as the query.")
         return _first(wordings, lambda error: self.fixes(error, filters.projects, query.limit))
 
     def commands(self, task: str, projects: Sequence[str], limit: int, here: str = "") -> CommandList:
@@ -64,7 +64,7 @@ class ListSearch:
     def fixes(self, error: str, projects: Sequence[str], limit: int) -> FixList:
         """Return the fixes of an error, or else the closest passages. Raises `InvalidInput` if it is too short."""
         fixes = known_fixes(self._search, self._store, error, projects)
-        nearest = None if fixes else closest_passages(self._search, error, projects)
+        nearest = None if fixes else closest_passages(self._search, error, projects, limit)
         return FixList(tuple(fixes[:limit]), len(fixes), nearest)
 
     def open_items(self, text: str, filters: Filters, limit: int) -> OpenItemList:

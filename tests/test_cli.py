@@ -682,7 +682,7 @@ REFUSED = [
     ("--all-of takes 2 to 5 concepts", ["search", "--all-of", *"abcdef"]),
     ("--kind fix cannot be combined with --type", ["search", "tide", "--kind", "fix", "--type", "test"]),
     ("Commands, fixes and open items cannot be", ["search", "tide", "--kind", "fix", "--kind", "open"]),
-    ("A fix is searched by its error\nGive the error message as query.", ["search", "--kind", "fix"]),
+    ("Kind fix needs an error message\nGive it as the query.", ["search", "--kind", "fix"]),
     ("'loud' is not one of", ["search", "tide", "--mode", "loud"]),
     ("Unknown ID: obs-999\nUse IDs from search results, such as obs-24,", ["show", "obs-999"]),
     ("21 IDs given, 1 to 20 allowed", ["show", *["obs-12"] * 21]),

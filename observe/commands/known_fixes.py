@@ -241,9 +241,10 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
     return sorted(kept, key=lambda fix: (fix.sessions, fix.at or 0), reverse=True)
 
 
-def closest_passages(search: SearchIndex, error: str, projects: Sequence[str] = ()) -> Results:
-    """Return the entries that a search for the error finds, for an error without a known fix."""
-    results = search.find(Query.parse(_without_operators(error), limit=_PASSAGES, projects=projects), snippets=False)
+def closest_passages(search: SearchIndex, error: str, projects: Sequence[str], limit: int) -> Results:
+    """Return the entries that a search for an error without a known fix finds, at most `limit` and at most five."""
+    limit = min(limit, _PASSAGES)
+    results = search.find(Query.parse(_without_operators(error), limit=limit, projects=projects), snippets=False)
     return replace(results, cursor="")
 
 

@@ -68,18 +68,22 @@ def test_the_first_wording_with_rows_is_used(home: Home) -> None:
 
 def test_an_error_without_a_fix_has_the_closest_passages(home: Home) -> None:
     """A command that merely failed is no fix."""
-    found = rows(home, Query.parse("Go on", kinds=["fix"]))
+    found, limited = (rows(home, Query.parse("Go on", kinds=["fix"], limit=limit)) for limit in (10, 1))
 
     assert isinstance(found, FixList)
-    assert (found.fixes, bool(found.nearest and found.nearest.hits)) == ((), True)
+    assert isinstance(limited, FixList)
+    assert found.nearest
+    assert limited.nearest
+    assert (found.fixes, limited.fixes, len(limited.nearest.hits)) == ((), (), 1)
+    assert len(found.nearest.hits) > 1
 
 
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        (Query.newest(kinds=["fix"]), "searched by its error"),
+        (Query.newest(kinds=["fix"]), "Kind fix needs an error message"),
         (Query.parse("test", kinds=["command"], types=["decision"]), "only projects can be filtered"),
-        (Query.parse(["npm test", "bun"], kinds=["command"]), "searched by one text"),
+        (Query.parse(["npm test", "bun"], kinds=["command"]), "Kind command takes one query"),
     ],
 )
 def test_what_does_not_apply_is_refused(home: Home, query: Query, message: str) -> None:
