@@ -398,7 +398,7 @@ class FormatDrift(Struct, frozen=True):
 
 
 class ArchivedAgent(NamedTuple):
-    """Agent with archived transcripts: its sessions without those of sub-agents, and the versions of its program."""
+    """Agent with archived transcripts: its sessions with sub-agents, and its versions in order."""
 
     agent: str
     sessions: int

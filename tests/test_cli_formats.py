@@ -43,7 +43,7 @@ def test_every_report_names_the_agent_its_version_and_the_sign() -> None:
     line = "Formats: unknown records in qwen-code (1 line). Details: palaver formats report\n"
     pages = [palaver("up"), palaver("status"), palaver("doctor", code=1)]
 
-    assert "Agents: qwen-code 1 session (0.21)\n" in pages[0]
+    assert "Agents (with sub-agents): qwen-code 1 session (0.21)\n" in pages[0]
     assert [line in page for page in pages[:2]] == [True] * 2
     assert "qwen-code 0.21: records of the unknown type system/mind_map\n" in pages[2]
     assert "healthy" not in pages[2]
@@ -76,7 +76,7 @@ def test_versions_are_in_order_of_their_numbers(home: Path) -> None:
     records = (chats / "a.jsonl").read_text().splitlines()[0].replace('"a"', '"c"').replace("000000001", "000000002")
     (chats / "b.jsonl").write_text(records.replace("0.21", "0.100").replace("2026-03", "2026-02") + "\n")
 
-    assert "Agents: qwen-code 2 sessions (0.21 to 0.100)\n" in palaver("up")
+    assert "Agents (with sub-agents): qwen-code 2 sessions (0.21 to 0.100)\n" in palaver("up")
     assert "newest versions read: qwen-code 0.100\n" in (page := palaver("doctor", code=1))
     assert "unknown type" not in page
 

@@ -3,14 +3,12 @@
 It contains sizes, the numbers of parsed, repeated and skipped transcript lines, and the progress of each stage.
 """
 
-from collections import Counter
 from typing import Final
 
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.lines import PARSED, REPEATED
 from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
 from ...core.command_socket import answering_process
-from ...core.conversation import SessionKind
 from ...core.errors import IndexDamaged
 from ...core.home import Home
 from ...core.memory import PROJECT, MemoryFilter, project_namespace
@@ -73,15 +71,15 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
 
 def agents_of(store: Store) -> list[ArchivedAgent]:
     """Return the agents with archived transcripts, the one with most sessions first."""
-    sessions, versions = Counter[str](), dict[str, set[str]]()
+    versions: dict[str, set[str]] = {}
     for session in store.sessions.all().values():
-        if session.kind is SessionKind.MAIN:
-            sessions[session.agent] += 1
-            versions.setdefault(session.agent, set()).update({shown_version(session.version)} - {""})
-    return [
-        ArchivedAgent(agent, count, tuple(sorted(versions[agent], key=version_order)))
-        for agent, count in sessions.most_common()
+        versions.setdefault(session.agent, set()).update({shown_version(session.version)} - {""})
+    counts = store.session_list.count_by_agent()
+    agents = [
+        ArchivedAgent(agent, counts[agent][0] if agent in counts else 0, tuple(sorted(names, key=version_order)))
+        for agent, names in versions.items()
     ]
+    return sorted(agents, key=lambda agent: -agent.sessions)
 
 
 def projects_of(store: Store) -> list[ProjectCount]:
