@@ -67,6 +67,7 @@ def home(request: Request) -> Response:
 def open_items(request: Request) -> Response:
     """Show all open items and next steps, or those of the project in the address."""
     store, project = archive_of(request).store, request.query_params.get("project", "")
+    projects = sorted(filter(None, store.session_list.count_by_project()), key=str.lower)
     latest = store.session_list.page(SessionFilter(project=project), _ALL_READ)
     items = items_of(Sessions(store).outlines_of(latest).values())[:_ALL_ITEMS]
     return render(
@@ -76,7 +77,8 @@ def open_items(request: Request) -> Response:
         total=len(items),
         is_cut=len(items) == _ALL_ITEMS or len(latest) == _ALL_READ,
         project=project,
-        projects=sorted(filter(None, store.session_list.count_by_project()), key=str.lower),
+        projects=projects,
+        is_unknown=bool(project) and project not in projects,
         dismissed=request.query_params.get("dismissed", ""),
         next=NEXT,
     )

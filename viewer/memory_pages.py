@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from ..core.conversation import Origin
-from ..core.errors import InvalidInput
+from ..core.errors import InvalidInput, MemoryNotFound
 from ..core.memory import (
     STORED,
     Edge,
@@ -79,13 +79,12 @@ def review(request: Request) -> Response:
     """Show the proposals that wait for a decision or, as a part of a page if htmx asks for it, their number."""
     archive, query = archive_of(request), request.query_params
     proposals = archive.review.proposals()
-    approved = query.get("approved", "")
     return render(
         request,
         "review_part.html.j2" if "hx-request" in request.headers else "review.html.j2",
         proposals=proposals if "all" in query else proposals[:_PROPOSALS],
         total=len(proposals),
-        approved=archive.memories.get(approved) if approved else None,
+        approved=_memory_with(archive.memories, query.get("approved", "")),
         declined="declined" in query,
     )
 
@@ -147,6 +146,14 @@ def undo(request: Request) -> Response:
     core, public = archive_of(request).memories, request.path_params["memory"]
     core.undo([public])
     return redirect(f"/memories/{public}")
+
+
+def _memory_with(core: MemoryCore, public: str) -> StoredMemory | None:
+    """Return the memory with an ID, or None if it was deleted."""
+    try:
+        return core.get(public) if public else None
+    except MemoryNotFound:
+        return None
 
 
 def _links(core: MemoryCore, stored: StoredMemory) -> list[LinkedMemory]:

@@ -52,16 +52,19 @@ def usage(request: Request) -> Response:
     query = request.query_params
     by = UsageGroup(query["by"]) if query.get("by") in set(UsageGroup) else UsageGroup.DAY
     chosen = {name: value for name in ("project", "after", "before") if (value := query.get(name, "").strip())}
+    problem = None
     try:
         after, before = between(chosen.get("after"), chosen.get("before"))
-    except InvalidDate:
-        after, before = None, None
+    except InvalidDate as error:
+        after, before, problem = None, None, error
     archive = archive_of(request)
     filters = UsageFilter(after, before, (chosen["project"],) if "project" in chosen else ())
     report = archive.usage.report(by, filters)
     return render(
         request,
         "usage.html.j2",
+        400 if problem else 200,
+        problem=problem,
         report=report,
         rows=report.rows[:_ROWS],
         heading=_GROUPS[by],

@@ -23,6 +23,7 @@ from palaver.core.query import Query
 from palaver.observe.archive import Archive
 from palaver.observe.extraction.preferences import PreferenceCandidate, Reason, decline
 from palaver.observe.pipeline import Pipeline
+from palaver.observe.upkeep.archive_status import status_of
 from palaver.viewer.html_filters import marked
 
 from .viewing import Viewer, text_of, viewing
@@ -43,7 +44,7 @@ PAGES = (
     "/memories",
     "/memories?state=all",
     "/usage",
-    "/usage?by=block&after=nothing",
+    "/usage?by=block&after=2999-01-01",
     "/archive",
     "/archive/checks",
     "/deletions",
@@ -304,6 +305,33 @@ def test_home_and_archive_state_the_same_problems(own: Viewer, tmp_path: Path) -
 
     assert "1 problem" in own.page("/archive/verdict")
     assert "other users can read" in text_of(own.page("/archive/checks"))
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/open?project=nosuch", 200, "Unknown project: nosuch. All projects"),
+        ("/usage?after=foo", 400, "Invalid date format. Use YYYY-MM-DD"),
+        ("/memories/review?approved=mem-999", 200, "Proposed rules"),
+    ],
+)
+def test_an_address_with_an_invalid_value_has_a_page(viewer: Viewer, path: str, status: int, text: str) -> None:
+    """The page names what is invalid, or omits what was deleted."""
+    page = text_of(viewer.page(path, status))
+
+    assert text in page
+    assert "Stored:" not in page
+
+
+def test_agents_have_as_many_sessions_as_in_the_status(viewer: Viewer, built: Home) -> None:
+    """Both count sub-agents."""
+    page = viewer.page("/archive")
+    counts = re.findall(r'agent=([\w-]+)&amp;subagents=1">.*?<td class="num">([\d,]+)<', page)
+
+    assert "Sessions with sub-agents" in page
+    assert {name: int(number.replace(",", "")) for name, number in counts} == {
+        agent.agent: agent.sessions for agent in status_of(built).agents if agent.sessions
+    }
 
 
 def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_path: Path) -> None:
