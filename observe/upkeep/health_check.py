@@ -429,7 +429,7 @@ def background(context: HealthContext) -> Findings:
     since = f"running since {show_minute(watcher.since)}" if watcher else ""
     yield "watcher", since or "not running"
     answering = context.status.answering
-    yield "commands", f"answered by process {answering}" if answering else "each run in a process of its own"
+    yield "commands", f"answered by process {answering}" if answering else "not accelerated (start `palaver watch`)"
 
 
 CHECKS: Final[tuple[Callable[[HealthContext], Findings], ...]] = (
