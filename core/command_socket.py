@@ -13,6 +13,7 @@ from __future__ import annotations
 import _socket
 import io
 import os
+import select
 import sys
 
 TYPE_CHECKING = False  # `typing` takes 4 ms to load.
@@ -272,6 +273,4 @@ def _write_part(descriptor: int, data: memoryview) -> int:
         try:
             return os.write(descriptor, data)
         except BlockingIOError:
-            import select  # Hardly any command needs it.
-
             select.select([], [descriptor], [])
