@@ -98,7 +98,10 @@ class OpenHandsReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            header = self._fact_handler(
+                {Fact.SESSION: "id", Fact.TITLE: "title", Fact.CWD: "working_dir", Fact.MODEL: "model"}
+            )
+            return header(mapping(record["conversation"]), RecordStamp(line.number))
         if "usage" in record:
             return self._usage(mapping(record["usage"]), line.number)
         event = message_of(record) or record
@@ -121,15 +124,6 @@ class OpenHandsReader(RecordReader):
         if not isinstance(events, str):
             self._tree.mark_events(entry, line.number)
         return events
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: header.get("id"),
-            Fact.TITLE: header.get("title"),
-            Fact.CWD: header.get("working_dir"),
-            Fact.MODEL: header.get("model"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _usage(self, used: Record, line: int) -> RecordEvents:
         notes = list[Note]()

@@ -51,7 +51,8 @@ class TraeReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            header = self._fact_handler({Fact.SESSION: "id", Fact.CWD: "cwd", Fact.TITLE: "title", Fact.MODEL: "model"})
+            return header(mapping(record["conversation"]), RecordStamp(line.number))
         message = message_of(record) or record
         at = local_instant(message.get("timestamp") or message.get("start_time"))
         stamp = RecordStamp(line.number, at, record_id("", f"{self._session.native_id}/".encode() + line.data))
@@ -62,15 +63,6 @@ class TraeReader(RecordReader):
         if "input_messages" in message:
             return self._usage(message, stamp) or SkipReason.REPEATED
         return self._message(message, stamp) or SkipReason.EMPTY
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: header.get("id"),
-            Fact.CWD: header.get("cwd"),
-            Fact.TITLE: header.get("title"),
-            Fact.MODEL: header.get("model"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     # Conversations of the editor.
 

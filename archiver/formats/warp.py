@@ -155,7 +155,10 @@ class WarpReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            header = self._fact_handler(
+                {Fact.SESSION: "id", Fact.PARENT: "parent", Fact.CWD: "working_directory", Fact.TITLE: "title"}
+            )
+            return header(mapping(record["conversation"]), RecordStamp(line.number))
         message, query = message_of(record), mapping(record.get("query"))
         own_id = record_id(string(record.get("id")), line.data)
         if query:
@@ -166,15 +169,6 @@ class WarpReader(RecordReader):
         stamp = RecordStamp(line.number, instant(at.get("seconds")), own_id)
         kind = next((name for name in message if name not in {"id", "timestamp"}), "")
         return self._message(kind, mapping(message.get(kind)), stamp) or SkipReason.EMPTY
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: header.get("id"),
-            Fact.PARENT: header.get("parent"),
-            Fact.CWD: header.get("working_directory"),
-            Fact.TITLE: header.get("title"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _message(self, kind: str, message: Record, stamp: RecordStamp) -> RecordEvents:
         match kind:
