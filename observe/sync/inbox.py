@@ -155,7 +155,7 @@ class DeletionFollower:
             if states.get(number) is DeletionState.KEPT:
                 self._deleter.erase(number)
                 done += 1
-        made = self._delete(list(_targets(self._root, deletion, copies)), erase=erase)
+        made = self._delete(list(self._targets(deletion, copies)), erase=erase)
         if made is not None:
             local.append(made)
             done += 1
@@ -188,15 +188,18 @@ class DeletionFollower:
         with self._store.transaction():
             self._store.sync.save_deletion(deletion)
 
+    def _targets(self, deletion: ForeignDeletion, copies: Mapping[str, str]) -> Iterator[str]:
+        """Yield the line ranges of a deletion on which exchanges are left. Usually, it was carried out before."""
+        for copy, ranges in deletion.lines.items():
+            source = self._store.sources.by_archived(copies[copy]) if copy in copies else None
+            spans = self._store.exchanges.spans(source.id) if source is not None and source.id is not None else []
+            for first, last in ranges:
+                if any(span.start_line <= last and span.end_line >= first for _, _, span in spans):
+                    yield f"{self._root / copies[copy]}:{first}-{last}"
+
     def _archive_paths(self) -> dict[str, str]:
         """Return the archive paths of all copies with a row, by the ID of the copy."""
         return {shown_to(self._own, copy_id(name)): name for name in self._store.sources.archived_names()}
-
-
-def _targets(root: Path, deletion: ForeignDeletion, copies: Mapping[str, str]) -> Iterator[str]:
-    for copy, ranges in deletion.lines.items():
-        if copy in copies:
-            yield from (f"{root / copies[copy]}:{first}-{last}" for first, last in ranges)
 
 
 def _is_safe(archived: str) -> bool:
