@@ -72,7 +72,7 @@ class SyncDevice(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What this device last sent under a key.
+    """Content that this device last sent under a key.
 
     Attributes:
         version: Number of the version. A rewritten copy gets a new version, a copy with new bytes does not.

@@ -83,7 +83,7 @@ class SegmentEntry(Struct, frozen=True, array_like=True):
 
 
 class Manifest(Struct, frozen=True):
-    """What a device offers.
+    """List of the segments that a device offers.
 
     Attributes:
         revision: Number that grows with every manifest of the device.

@@ -137,13 +137,13 @@ def test_growing_sessions_are_only_appended_to(tmp_path: Path) -> None:
 def test_listed_projects_are_found(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Crush lists the data folder of each project, which can be outside the project."""
     path = project(tmp_path / "shop", session("s1"))
-    listed = {"path": "/work/elsewhere", "data_dir": str(path.parent)}
+    listed = {"path": "/code/elsewhere", "data_dir": str(path.parent)}
     data = home / ".local" / "share" / "crush"
     data.mkdir(parents=True)
     (data / "projects.json").write_text(json.dumps({"projects": [listed, {"path": "x", "data_dir": ".crush"}, 3]}))
 
     assert list(FORMAT.containers()) == [path]
-    assert b'"folder":"/work/elsewhere"' in contents(FORMAT, path)[".crush/s1.jsonl"]
+    assert b'"folder":"/code/elsewhere"' in contents(FORMAT, path)[".crush/s1.jsonl"]
     monkeypatch.setenv("CRUSH_GLOBAL_DATA", str(tmp_path))
     assert list(FORMAT.containers()) == []
 
