@@ -1,8 +1,12 @@
 """Helpers that read synthetic transcripts of any format and check guarantees of every reader."""
 
 import io
-from collections.abc import Iterable, Sequence
+import os
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import orjson
 
@@ -52,6 +56,23 @@ def notes(found: Sequence[Event], fact: Fact) -> list[tuple[int, str]]:
 def skipped(found: Sequence[Event]) -> list[tuple[int, str]]:
     """Return the line and the reason of every skip."""
     return [(event.line, event.reason) for event in found if isinstance(event, Skipped)]
+
+
+@contextmanager
+def system_zone(name: str) -> Generator[None]:
+    """Change the time zone of the system."""
+    try:
+        with mock.patch.dict(os.environ, TZ=name):
+            time.tzset()
+            yield
+    finally:
+        time.tzset()
+
+
+def times(known: TranscriptFormat, data: bytes) -> list[int | None]:
+    """Return the time of each turn of a transcript."""
+    found = known.reader(session(known, data)).read(lines(data))
+    return [event.at for event in found if isinstance(event, Turn)]
 
 
 def unaccounted(known: TranscriptFormat, data: bytes) -> dict[int, list[Event]]:

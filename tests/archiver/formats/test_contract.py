@@ -5,9 +5,11 @@ Each test runs on every format, with the records of its example in `examples/<ag
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
+from datetime import datetime, timedelta
 from itertools import compress
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +26,17 @@ from palaver.core.conversation import Kind, Skipped, Speaker, Turn
 
 from .examples import FOLDER, example, records
 from .mutations import KEEPING_ORDER, REARRANGED, mutations_of
-from .reading import changed_by_resuming, events, exchanges, jsonl, lines, session, unaccounted
+from .reading import (
+    changed_by_resuming,
+    events,
+    exchanges,
+    jsonl,
+    lines,
+    session,
+    system_zone,
+    times,
+    unaccounted,
+)
 
 every_format = pytest.mark.parametrize("known", all_formats(), ids=lambda known: known.agent)
 every_container = pytest.mark.parametrize("known", container_formats(), ids=lambda known: known.agent)
@@ -38,6 +50,9 @@ ODD: list[Any] = [
 
 NOT_RECORDED = {"gemini-apps": {Kind.THINKING, Kind.CALL, Kind.RESULT}}
 """Kinds of turns that an agent does not record."""
+
+LOCAL_TIMES = {"aider", "gptme", "openhands", "trae"}
+"""Agents whose examples have times without a zone, which are in the zone of the system. The page names them."""
 
 
 def places(value: Any, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -268,6 +283,38 @@ def test_shortening_changes_long_texts_only(known: TranscriptFormat) -> None:
     short, long = (events(known, *records(known), shorten=shorten) for shorten in (True, False))
 
     assert [(type(event), event.line) for event in short] == [(type(event), event.line) for event in long]
+
+
+# Times
+
+
+@every_format
+def test_times_do_not_depend_on_the_zone_of_the_system(known: TranscriptFormat) -> None:
+    """A transcript has the same times wherever it is read, unless the agent records times without a zone."""
+    hours = set[float]()
+    with system_zone("UTC"):
+        in_utc = times(known, example(known))
+    for zone, offset in (("Asia/Tokyo", 9), ("America/New_York", -5)):
+        with system_zone(zone):
+            here = times(known, example(known))
+        assert [at is None for at in here] == [at is None for at in in_utc]
+        shifts = {(there - at) / 3_600_000 for there, at in zip(in_utc, here, strict=True) if there and at}
+        hours |= {shift / offset for shift in shifts}
+
+    assert hours - {0} == ({1} if known.agent in LOCAL_TIMES else set())
+
+
+@every_format
+def test_times_of_other_zones_are_read(known: TranscriptFormat) -> None:
+    """A time in another zone than UTC is the same instant."""
+
+    def elsewhere(time: re.Match[bytes]) -> bytes:
+        moment = datetime.fromisoformat(time[1].decode()) + timedelta(hours=5, minutes=30)
+        return moment.isoformat().encode() + (time[2] or b"") + b"+05:30"
+
+    data = re.sub(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?Z", elsewhere, example(known))
+
+    assert times(known, data) == times(known, example(known))
 
 
 # Damaged and rearranged transcripts

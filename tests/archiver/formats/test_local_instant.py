@@ -1,24 +1,12 @@
 """Times without a time zone, which some agents record, are in the zone of the system."""
 
-import time
-from collections.abc import Iterator
-
 import pytest
 
 from palaver.archiver.formats.json_values import local_instant
 
-
-@pytest.fixture
-def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Set the time zone of the system."""
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "Europe/Berlin")
-        time.tzset()
-        yield
-    time.tzset()
+from .reading import system_zone
 
 
-@pytest.mark.usefixtures("berlin")
 @pytest.mark.parametrize(
     ("value", "at"),
     [
@@ -34,4 +22,5 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 )
 def test_a_time_without_a_zone_is_local(value: object, at: int | None) -> None:
     """Other times keep their zone. A time that is none, or that has no representation, is unknown."""
-    assert local_instant(value) == at
+    with system_zone("Europe/Berlin"):
+        assert local_instant(value) == at
