@@ -31,7 +31,7 @@ def phases(store: Store, home: Home, embedder: Embedder, queries: Sequence[Query
     The time of a filter is part of the phase that applies it. As a warm-up, the last queries also run once before the
     measurement.
     """
-    engine = Engine(store, Generations(home.index), embedder)
+    engine = Engine.of(store, Generations(home.index), embedder)
     hits, choices, renderer = Hits(store, engine), Representatives(store, engine), Renderer()
     taken: defaultdict[str, list[Took]] = defaultdict(list)
     for number, query in enumerate([*queries[-_WARM_UP:], *queries]):

@@ -176,7 +176,7 @@ class ArchiveSearch(Closing):
         from .index.generation import Generations
         from .rank.engine import Engine
 
-        return Engine(self._store, Generations(self._home.index, read_only=self._home.read_only), self._embedder)
+        return Engine.of(self._store, Generations(self._home.index, read_only=self._home.read_only), self._embedder)
 
     @cached_property
     def _hits(self) -> Hits:

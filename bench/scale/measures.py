@@ -67,7 +67,7 @@ def _searched(home: Home, store: Store, embedder: Embedder, questions: Sequence[
 
     def search() -> Callable[[Query], Results]:
         # A new engine for each row, because an engine caches the vectors of queries.
-        return partial(Hits(store, Engine(store, Generations(home.index), embedder)).search, snippets=False)
+        return partial(Hits(store, Engine.of(store, Generations(home.index), embedder)).search, snippets=False)
 
     for name, wanted in queries.items():
         yield Row.of_calls(f"hybrid search, {name}", _each(search(), wanted))

@@ -5,14 +5,12 @@ entries of these items. Every process can therefore search the changes of all pr
 small segment of the vector index.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import chain
 
 import numpy as np
-from msgspec.structs import replace
 
 from ...archiver.store import Entity, Store
 from ...core.errors import IndexDamaged
@@ -20,12 +18,14 @@ from ...core.query import Filters, Role
 from ...core.results import Correction
 from ...core.tokens import Memo
 from ..model.embedding import Embedder, TokenVectors
-from ..query.query_analysis import SENTENCE, WORD, AnalyzedQuery, shortness
+from ..query.query_analysis import WORD, AnalyzedQuery
 from ..query.tokenizer import terms
 from . import indexed_texts
 from .generation import Generation, Generations
+from .indexed_texts import TextWindow
 from .matches import Flags, Floats, Integers, TextMatches, VectorMatches, distinct
 from .matches import among as is_among
+from .term_statistics import TermStatistics
 from .text_index import Pairs, TextIndex
 from .vector_index import ALL_PARTS, Array, PartFilter, VectorIndex
 
@@ -38,18 +38,11 @@ _LISTED, _OF_ALL = 500, 200
 
 There must be at most `_LISTED` such entries, or at most one among `_OF_ALL` entries of the index.
 """
-_FEW = 5
-"""Spelling is corrected if fewer entries than this contain a query term, summed over all terms."""
 _PER_SPELLING = 5
 """Maximum number of items to read for each similar term, in order to find the full word of a correction."""
-_LARGE = 1_000
-"""Minimum number of entries of a large archive.
-
-In a smaller archive, short queries raise the relevance threshold less.
-"""
 
 
-class Snapshot:
+class Snapshot(TermStatistics):
     """View of the whole archive at the time of the last `refresh`."""
 
     def __init__(self, store: Store, generations: Generations, embedder: Embedder) -> None:
@@ -86,31 +79,6 @@ class Snapshot:
         last = self._store.changes.last()
         if last != self._seq:
             self._follow(last)
-
-    def resolve(self, query: AnalyzedQuery, size: int | None = None) -> AnalyzedQuery:
-        """Return the query with the attributes that depend on the index, such as spelling corrections.
-
-        A name that occurs in the index becomes a phrase. If few entries contain the terms, unknown words are corrected.
-        The whole index is used, regardless of the filters of the search. `size` is the number of entries that can
-        match, by default of the whole index.
-        """
-        if query.name and any(index.contains_phrase(query.name) for index in self._texts):
-            query = replace(query, phrases=(query.name,))
-        prefixes = terms(" ".join(query.prefixes))
-        entries = {term: self.entries_with(term) for term in terms(query.text) if term not in prefixes}
-        if sum(entries.values()) < _FEW and not query.prefixes:
-            query = query.corrected([correction for word in query.words if (correction := self.correction(word))])
-            entries = {term: self.entries_with(term) for term in terms(query.text)}
-        unknown = [term for term, count in entries.items() if not count]
-        weight = min(1.0, (sum(map(len, self._texts)) if size is None else size) / _LARGE)
-        long = len(query.text.split()) >= SENTENCE or query.prefixes
-        return replace(
-            query,
-            all_known=not unknown,
-            no_known_term=not long and len(unknown) == len(entries) > 0,
-            shortness=weight * shortness(len(entries)),
-            archive_size=weight,
-        )
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Return (instant, event key) pairs, newest first, and True if the list is complete. Undated events come last.
@@ -150,19 +118,18 @@ class Snapshot:
                     return Correction(plain, similar)
         return None
 
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+        return sum(map(len, self._texts))
+
     def entries_with(self, term: str) -> int:
         """Return the number of entries with a term."""
         return sum(index.entries_with(term) for index in self._texts)
 
-    def idf(self, word: str) -> float:
-        """Return the mean inverse document frequency of a word's terms, as in BM25."""
-        stems = terms(word)
-        return sum(map(self.idf_of_term, stems)) / max(1, len(stems))
-
-    def idf_of_term(self, term: str) -> float:
-        """Return the inverse document frequency of a term, as in BM25."""
-        entries, having = sum(map(len, self._texts)), self.entries_with(term)
-        return math.log(1 + (max(entries - having, 0) + 0.5) / (having + 0.5))
+    def contains_phrase(self, phrase: str) -> bool:
+        """Return whether any entry contains this phrase."""
+        return any(index.contains_phrase(phrase) for index in self._texts)
 
     def adjacent_terms(self, pairs: Pairs, items: Integers) -> Floats:
         """Return, for each item, the summed weight of the term pairs that are adjacent in its best entry, 0 to 1."""
@@ -232,6 +199,18 @@ class Snapshot:
             vectors: Vectors of the items.
         """
         return self._vectors.late_interaction(query, vector, vectors.rows)
+
+    def windows(self, items: Sequence[int], *, with_context: bool) -> Iterator[tuple[int, TextWindow]]:
+        """Yield (item key, window) for the text of each entry of these items, see `indexed_texts.entry_windows`."""
+        return indexed_texts.entry_windows(self._store, items, with_context=with_context)
+
+    def sessions_of(self, items: Sequence[int]) -> dict[int, int]:
+        """Map the key of each of these items that exists to its session, or to 0 without a session."""
+        return {key: item.session for key, item in self._store.items.load(items).items()}
+
+    def items_of(self, sessions: Sequence[int]) -> list[int]:
+        """Return the keys of all items of these sessions."""
+        return self._store.items.of_sessions(sessions)
 
     def allowed(self, filters: Filters, among: Sequence[int]) -> AbstractSet[int]:
         """Return the items in `among` that satisfy the filters."""

@@ -15,7 +15,7 @@ from ..query.query_analysis import WORD, AnalyzedQuery
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..index.snapshot import Snapshot
+    from ..rank.candidates import Candidates
 
 LENGTH = 300
 """Maximum number of characters of a snippet."""
@@ -37,7 +37,7 @@ class SearchTerms(Struct, frozen=True):
     """Cache of the query terms that a word contains, by word. Hits often contain the same words."""
 
     @classmethod
-    def of(cls, query: AnalyzedQuery, snapshot: Snapshot) -> SearchTerms:
+    def of(cls, query: AnalyzedQuery, snapshot: Candidates) -> SearchTerms:
         """Return the terms of a query with the number of entries that contain each term."""
         terms = [term for term in tokenizer.terms(query.text) if len(term) > _SHORT or not term.isascii()]
         return cls(

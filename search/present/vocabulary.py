@@ -13,7 +13,7 @@ from ..query.tokenizer import terms
 if TYPE_CHECKING:
     from ...archiver.store import StoredObservation
     from ...core.results import Hit
-    from ..index.snapshot import Snapshot
+    from ..rank.candidates import Candidates
     from ..rank.fusion import Event, RankedEvents
 
 _TITLES: Final = 20
@@ -44,7 +44,7 @@ class _Choices(Protocol):
 
 
 def vocabulary(
-    query: Query, ranked: RankedEvents, choices: _Choices, snapshot: Snapshot, hits: Sequence[Hit]
+    query: Query, ranked: RankedEvents, choices: _Choices, snapshot: Candidates, hits: Sequence[Hit]
 ) -> tuple[str, ...]:
     """Return words with which to reword a query, or no words if its hits contain enough of its words.
 

@@ -24,7 +24,7 @@ from ...core.results import TimeExpression
 from ...core.text import readable
 from ...core.tokens import Memo
 from ..index.generation import Generations
-from ..index.indexed_texts import TextWindow, entry_windows
+from ..index.indexed_texts import TextWindow
 from ..index.matches import Flags, Floats, Integers, Span, TextMatches, VectorMatches, among, distinct
 from ..index.snapshot import Snapshot
 from ..index.text_index import Pairs
@@ -33,6 +33,7 @@ from ..model.embedder import load, model_of
 from ..model.embedding import Embedder, TextEmbeddings, TokenVectors
 from ..query.query_analysis import WORD, AnalyzedQuery, unquoted
 from ..query.tokenizer import composed, literal_pattern, spaced, stems
+from .candidates import Candidates
 from .fusion import (
     PRESENT_SEMANTIC,
     PRESENT_WORDS,
@@ -74,8 +75,8 @@ class _Key(NamedTuple):
 class ExactPhrases:
     """Search for entries that contain all quoted phrases of a query."""
 
-    def __init__(self, store: Store, snapshot: Snapshot) -> None:
-        self._store, self._snapshot = store, snapshot
+    def __init__(self, snapshot: Candidates) -> None:
+        self._snapshot = snapshot
         self._resolved = Memo[tuple[AnalyzedQuery, int], AnalyzedQuery](_REMEMBERED)
         self._compared = Memo[_Key, _PhraseMatches](_REMEMBERED)
 
@@ -111,7 +112,7 @@ class ExactPhrases:
         compared, depth = self._compared.get_or_make(key, _PhraseMatches), min(max(limit, _FIRST), _MOST)
         while True:
             matches = self._snapshot.text(query, filters, depth, among)
-            compared.add(self._store, matches.key.tolist())
+            compared.add(self._snapshot, matches.key.tolist())
             matching = matches.where(compared.matching(matches)).first(limit)
             if len(matching) == limit or len(matches) < depth or depth == _MOST:
                 return matching
@@ -127,11 +128,11 @@ class _PhraseMatches:
         self._words = [max(WORD.findall(composed(phrase)), key=len, default="").lower() for phrase in key.phrases]
         self._items, self._spans = set[int](), set[Span]()
 
-    def add(self, store: Store, items: Iterable[int]) -> None:
+    def add(self, snapshot: Candidates, items: Iterable[int]) -> None:
         """Search for the phrases in the items that are not in the cache."""
         new = set(items) - self._items
         self._items |= new
-        for key, window in entry_windows(store, sorted(new), with_context=self._key.with_context):
+        for key, window in snapshot.windows(sorted(new), with_context=self._key.with_context):
             if any(map(self._matches, self._texts(window))):
                 self._spans.add((key, window.start_line, window.end_line))
 
@@ -207,7 +208,7 @@ _RE_EMBED = "Run `palaver archive` to embed everything again."
 class QueryEmbeddings:
     """Cache of query embeddings. The first query loads the model. All methods raise `ModelUnavailable`."""
 
-    def __init__(self, snapshot: Snapshot, embedder: Embedder) -> None:
+    def __init__(self, snapshot: Candidates, embedder: Embedder) -> None:
         self._snapshot, self._embedder = snapshot, embedder
         self._known = Memo[tuple[str, str], TextEmbeddings](_REMEMBERED)
         self.hits = self.misses = 0
@@ -301,37 +302,48 @@ Place: TypeAlias = tuple[int, int]
 
 
 class Engine:
-    """Search over one store.
+    """Search over one index.
 
     The model is loaded by the first query that needs it. If the model is unavailable, only text search works.
     """
 
     def __init__(
         self,
+        snapshot: Candidates,
+        embedder: Embedder,
+        *,
+        dated: bool = True,
+        size: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Search an index.
+
+        Args:
+            snapshot: View of the index.
+            embedder: Model for queries.
+            dated: True if time expressions in queries, such as "yesterday", become date ranges.
+            size: Function that returns the number of entries that can match, or None for the whole index.
+        """
+        self._dated, self._size = dated, size
+        self.snapshot = snapshot
+        """View of the index at the time of the last search."""
+        self.embeddings = QueryEmbeddings(snapshot, embedder)
+        """Embeddings of queries."""
+        self._phrases = ExactPhrases(snapshot)
+        self.unavailable: ModelUnavailable | None = None
+        """Error of the last vector search, or None if the search succeeded."""
+
+    @classmethod
+    def of(
+        cls,
         store: Store,
         generations: Generations,
         embedder: Embedder,
         *,
         dated: bool = True,
         size: Callable[[], int | None] = lambda: None,
-    ) -> None:
-        """Open the index.
-
-        Args:
-            store: The store whose index is searched.
-            generations: The generations of the index.
-            embedder: Model for queries.
-            dated: True if time expressions in queries, such as "yesterday", become date ranges.
-            size: Function that returns the number of entries that can match, or None for the whole index.
-        """
-        self._store, self._dated, self._size = store, dated, size
-        self.snapshot = Snapshot(store, generations, embedder)
-        """View of the archive at the time of the last search."""
-        self.embeddings = QueryEmbeddings(self.snapshot, embedder)
-        """Embeddings of queries."""
-        self._phrases = ExactPhrases(store, self.snapshot)
-        self.unavailable: ModelUnavailable | None = None
-        """Error of the last vector search, or None if the search succeeded."""
+    ) -> "Engine":
+        """Return the engine of the archive on this machine: of a store and the generations of its index."""
+        return cls(Snapshot(store, generations, embedder), embedder, dated=dated, size=size)
 
     def used(self, mode: Mode) -> tuple[str, ...]:
         """Return the names of the engines that answered the last query."""
@@ -568,7 +580,7 @@ class Engine:
         """Search for the concept of `ranked` in all items of these places, and return the matching events."""
         query = ranked.query
         sessions, alone = {session for session, _ in places if session}, [key for _, key in places if key]
-        items = [*self._store.items.of_sessions(sorted(sessions)), *alone]
+        items = [*self.snapshot.items_of(sorted(sessions)), *alone]
         matches, vectors = TextMatches.none(), VectorMatches.none()
         if mode is not Mode.VECTOR or query.phrases:
             matches = _every(partial(self.words, query, filters, items=items))
@@ -588,10 +600,10 @@ class Engine:
             for event in ranked.events
             if ranked.query.phrases or event.words >= PRESENT_WORDS or event.semantic >= PRESENT_SEMANTIC
         ]
-        items = self._store.items.load([event.key for event in present])
+        sessions = self.snapshot.sessions_of([event.key for event in present])
         best: dict[Place, Event] = {}
         for event in present:
-            session = items[event.key].session if event.key in items else 0
+            session = sessions.get(event.key, 0)
             best.setdefault((session, 0 if session else event.key), event)
         return best
 

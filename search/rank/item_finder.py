@@ -91,7 +91,7 @@ class _ItemFinder:
     def _engine(self) -> Engine:
         from .engine import Engine
 
-        return Engine(self._store, self._generations, self._embedder, dated=False, size=self._size)
+        return Engine.of(self._store, self._generations, self._embedder, dated=False, size=self._size)
 
     def _size(self) -> int | None:
         """Return the number of items that can match, or None for all entries of the index."""

@@ -103,7 +103,7 @@ class History:
 
     def engine(self, store: Store | None = None) -> Engine:
         """Return a new search engine."""
-        return Engine(store or self.store, self.generations, self.embedder)
+        return Engine.of(store or self.store, self.generations, self.embedder)
 
     def search(self, *concepts: str, mode: Mode = Mode.BOTH, limit: int = 50, filters: Filters = NO_FILTERS) -> Results:
         """Search with a new engine and return the results."""

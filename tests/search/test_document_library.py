@@ -200,7 +200,7 @@ def test_archive_search_returns_chunks(
     documents.index_directory(folder, "project:pots", async_mode=False)
 
     [hit, *_] = (
-        Hits(store, Engine(store, generations, FakeEmbedder()))
+        Hits(store, Engine.of(store, generations, FakeEmbedder()))
         .search(Query.parse("heat kiln", projects=["project:pots"], files=["kiln.py"]))
         .hits
     )
@@ -302,7 +302,7 @@ def test_secrets_in_file_names_are_never_shown(
     indexed = documents.index_file(path)
     [hit] = documents.search("quokka")
     shown = hit.stored.source_file
-    store_hits = Hits(store, Engine(store, generations, FakeEmbedder())).search(Query.parse("quokka")).hits
+    store_hits = Hits(store, Engine.of(store, generations, FakeEmbedder())).search(Query.parse("quokka")).hits
     named = [indexed.source_file, *documents.stats().source_files, *(each.path for each in store_hits)]
 
     assert store_hits

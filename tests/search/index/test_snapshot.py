@@ -18,6 +18,7 @@ from palaver.search.index.generation import Generation, Generations
 from palaver.search.index.matches import Integers, TextMatches, VectorMatches
 from palaver.search.index.snapshot import Snapshot
 from palaver.search.index.text_index import TextIndex
+from palaver.search.query.query_analysis import AnalyzedQuery
 from palaver.search.rank.engine import Engine
 
 from ..history import NO_FILTERS, History, Said, keys
@@ -67,6 +68,7 @@ def test_a_narrow_filter_is_evaluated_once(
 
     monkeypatch.setattr(TextIndex, "keys", keys)
 
+    assert isinstance(engine.snapshot, Snapshot)
     assert engine.snapshot.share(filters) == 0.5
     vector_matches = engine.snapshot.nearest(published.embedder.embed(["kettle"])[0, :], filters, 10)
     assert sorted(vector_matches.item.tolist()) == sorted(expected)
@@ -127,7 +129,7 @@ def test_cached_filters_give_the_same_matches(history: History, roles: tuple[Rol
     [vector] = history.embedder.embed(["kettle"])
     known.nearest(vector, filters, 50)
 
-    [first, second] = [view.text("kettle answer", filters, 50, among=keys) for view in (asked, known)]
+    [first, second] = [view.text(AnalyzedQuery("kettle answer"), filters, 50, among=keys) for view in (asked, known)]
 
     assert first.key.tolist() == second.key.tolist()
     assert len(set(first.key.tolist())) == (2 if roles else 3)

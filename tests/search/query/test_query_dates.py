@@ -202,6 +202,6 @@ def test_each_concept_can_have_a_date(conversations: History) -> None:
 
 def test_recall_treats_dates_as_words(conversations: History) -> None:
     """In searches of memories and documents, dates are plain words, because such text mentions any date."""
-    engine = Engine(conversations.store, conversations.generations, conversations.embedder, dated=False)
+    engine = Engine.of(conversations.store, conversations.generations, conversations.embedder, dated=False)
 
     assert engine.find("the parade on 18 february", Mode.BOTH, Filters()).query.times == ()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from palaver.core.errors import ModelUnavailable
 from palaver.core.query import Filters, Mode, Query
-from palaver.search.index import snapshot
+from palaver.search.index import term_statistics
 from palaver.search.index.matches import TextMatches
 from palaver.search.model.embedding import TextEmbeddings
 from palaver.search.query.query_analysis import AnalyzedQuery
@@ -71,7 +71,7 @@ def test_without_enough_evidence_nothing_is_relevant(history: History, monkeypat
     history.say("tea", Said("the brass kettle whistles in the small kitchen on every cold morning"))
     history.embed()
     history.publish()
-    monkeypatch.setattr(snapshot, "_LARGE", 1)
+    monkeypatch.setattr(term_statistics, "_LARGE", 1)
     monkeypatch.setattr(engine, "_RELEVANT_WORDS", 2.0)
     words = "every cold morning the brass kettle whistles"
 

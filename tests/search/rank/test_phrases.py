@@ -383,7 +383,7 @@ def test_a_snippet_shows_the_whole_phrase(history: History) -> None:
 def test_phrases_release_the_index_at_once(kitchen: History) -> None:
     """Index files are unmapped without a garbage collection, because those of a large archive take gigabytes."""
     view = Snapshot(kitchen.store, kitchen.generations, FakeEmbedder())
-    phrases, alive = ExactPhrases(kitchen.store, view), weakref.ref(view)
+    phrases, alive = ExactPhrases(view), weakref.ref(view)
     phrases.text(AnalyzedQuery.of('"brass kettle" "steam whistles"'), Filters(), 10)
     gc.disable()
     try:
