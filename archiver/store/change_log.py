@@ -6,7 +6,7 @@ An item has one vector for each part of its text. Vectors are stored, because co
 the model.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -90,6 +90,9 @@ TOKEN_BYTES: Final = 16
 PROMPT: Final = 0
 """Part number of the vector of an exchange's prompt. Vectors of the answer have higher part numbers."""
 
+_BATCH: Final = 1_000
+"""Number of items whose vectors `VectorTable.in_event_order` reads at once."""
+
 _SELECT: Final = """SELECT v.item, coalesce(o.exchange, v.item), v.part, v.data, coalesce(t.bits, x'')
     FROM vector v LEFT JOIN observation o ON o.item = v.item
     LEFT JOIN token t ON t.item = v.item AND t.part = v.part"""
@@ -134,6 +137,10 @@ class VectorTable:
         """Count the items without vectors of this model."""
         return self._db.number("SELECT count(*) FROM item WHERE embedded IS NOT ?", (model,))
 
+    def has(self, model: str) -> bool:
+        """Return whether any item has vectors of this model."""
+        return bool(self._db.number("SELECT EXISTS (SELECT 1 FROM vector WHERE model = ?)", (model,)))
+
     def waiting(self, model: str, items: Sequence[int]) -> list[int]:
         """Return those of the given items that have no vectors of this model, in ascending order."""
         return self._db.numbers(
@@ -167,6 +174,17 @@ class VectorTable:
             f"{_SELECT} WHERE v.model = ? AND v.item {AMONG} ORDER BY v.item, v.part", (model, listed(items))
         )
         return [StoredVector(*row) for row in rows]
+
+    def in_event_order(self, model: str, items: Sequence[int] | None = None) -> Iterator[list[StoredVector]]:
+        """Yield all vectors of a model, or those of the given items, in batches that are sorted by event and item."""
+        condition, values = ("", ()) if items is None else (f"WHERE i.key {AMONG}", (listed(items),))
+        keys = self._db.numbers(
+            f"""SELECT i.key FROM item i LEFT JOIN observation o ON o.item = i.key {condition}
+                ORDER BY coalesce(o.exchange, i.key), i.key""",
+            values,
+        )
+        for start in range(0, len(keys), _BATCH):
+            yield self.of_items(model, keys[start : start + _BATCH])
 
     def all(self, model: str) -> list[StoredVector]:
         """Return every vector of a model, sorted by item and part."""

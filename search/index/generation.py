@@ -86,7 +86,7 @@ class Draft(Closing):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-FORMAT = 11
+FORMAT = 12
 """Version of the index format. Increment it to rebuild all indexes."""
 _CURRENT, _MANIFEST = "CURRENT", "manifest.json"
 _GRACE = 60.0

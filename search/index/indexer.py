@@ -193,18 +193,19 @@ class Indexer:
         folder.mkdir()
         model = self._embedder.name
         if previous is None or (previous.manifest.model != model and not self._store.vectors.count_unembedded(model)):
-            gone, added, before = set[int](), self._store.vectors.all(model), None
-            if not added:
+            gone, changed, before = list[int](), None, None
+            if not self._store.vectors.has(model):
                 return 0, 0, model
         else:
-            model, before = previous.manifest.model, previous.vectors
-            gone, added = indexed_texts.changed_vectors(self._store, previous.manifest.watermark, model)
+            model, before, since = previous.manifest.model, previous.vectors, previous.manifest.watermark
+            gone, changed = self._store.changes.since(since, [Entity.ITEM]), self._store.changes.since(since)
         from .vector_index import VectorIndex
 
-        vectors = (VectorIndex.open(before) if before else VectorIndex()).changed(gone, added)
-        del added  # The graph is built without these copies.
-        vectors = vectors.settled()
+        added = self._store.vectors.in_event_order(model, changed)
+        parts = folder / "parts"
+        vectors = (VectorIndex.open(before) if before else VectorIndex()).rewritten(gone, added, parts)
         vectors.save(folder)
+        shutil.rmtree(parts)
         return vectors.dimension, len(vectors), model
 
     def _embed(self, keys: list[int]) -> dict[int, dict[int, Embedding]]:

@@ -1,10 +1,11 @@
 """Vector index of segments: exact scan, nearest-neighbour graph, and late interaction of tokens.
 
-The vectors of a segment are immutable, and some rows are flagged as deleted. Small segments are scanned exactly, and
-large segments use a usearch graph. The Python package usearch does not support filters. If few items satisfy a
-filter, they are scanned exactly. Otherwise, the search requests more candidates and filters them. usearch is loaded
-when a graph is first searched. It loads its kernels with RTLD_GLOBAL, and version 2.26 crashes the process if
-onnxruntime is loaded afterwards. No other module imports usearch.
+The vectors of a segment are immutable, and some rows are flagged as deleted. Files are mapped into memory, and large
+segments are written and merged in parts. Small segments are scanned exactly. Large segments use a usearch graph of
+vectors that are rounded to int8, and compare its candidates by exact cosines. The Python package usearch does not
+support filters. If few items satisfy a filter, they are scanned exactly. Otherwise, the search requests more candidates
+and filters them. usearch is loaded when a graph is first searched. It loads its kernels with RTLD_GLOBAL, and version
+2.26 crashes the process if onnxruntime is loaded afterwards. No other module imports usearch.
 
 Late interaction compares each query token with the most similar token of a text (Khattab and Zaharia, ColBERT, 2020).
 A text token is stored as 128 sign bits, which take 16 bytes. Query tokens are not reduced to bits, so cosines are
@@ -14,9 +15,9 @@ close to those of full vectors.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numkong
 import numpy as np
@@ -36,7 +37,12 @@ if TYPE_CHECKING:
     from usearch.index import Index
 
 _EXPANSION = 64
-"""Number of candidates per vector while the graph is built, and minimum number per query. The recall is 0.996."""
+"""Number of candidates per vector while the graph is built, and minimum number per query."""
+_CANDIDATES = 2
+"""Number of candidates that are compared by exact cosines, as a multiple of the requested number.
+
+Rounding to int8 changes the order of the candidates a little (bench/RESULTS.md).
+"""
 _SMALL = 25_000
 """Reference size of an index in vectors, from which the number of candidates of a search is calculated.
 
@@ -52,7 +58,7 @@ class VectorGraph:
 
     @classmethod
     def of(cls, matrix: npt.NDArray[np.float16]) -> "VectorGraph":
-        """Return a graph that is built on first use. Building takes 1 s per 3,000 rows on two cores."""
+        """Return a graph that is built on first use. Building takes 1 s per 10,000 rows on two cores."""
 
         def build() -> "Index":
             index = _empty(matrix.shape[1])
@@ -84,10 +90,11 @@ class VectorGraph:
             raise IndexUnwritable(str(error)) from error
 
     def near(self, query: npt.NDArray[np.float16], limit: int, expansion: int) -> Integers:
-        """Return the indices of the `limit` rows nearest to a query.
+        """Return indices of rows that include nearly all of the `limit` rows nearest to a query.
 
         The search examines enough candidates to find nearly all of the best `expansion` rows.
         """
+        limit *= _CANDIDATES
         times = math.log2(max(2.0, len(self._index) / _SMALL))
         # mypy does not support a setter whose type differs from its getter.
         self._index.expansion_search = max(_EXPANSION, limit, int(expansion * times))  # type: ignore[misc]
@@ -100,7 +107,7 @@ def _empty(dimension: int) -> "Index":
     # isort: split
     from usearch.index import Index
 
-    return Index(ndim=dimension, metric="cos", dtype="f16", expansion_add=_EXPANSION)
+    return Index(ndim=dimension, metric="cos", dtype="i8", expansion_add=_EXPANSION)
 
 
 _BITS, _STARTS = "signs.npy", "tokens.npy"
@@ -136,7 +143,7 @@ class TokenBits(Struct, frozen=True, eq=False):
         """Map the files in a folder. If they are missing, return `texts` texts without token embeddings."""
         if not (folder / _BITS).exists():
             return cls.of([b""] * texts)
-        bits, starts = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_BITS, _STARTS))
+        bits, starts = (mapped(folder / name) for name in (_BITS, _STARTS))
         return cls(bits, starts)
 
     def save(self, folder: Path, shared: Path | None = None) -> None:
@@ -151,6 +158,11 @@ class TokenBits(Struct, frozen=True, eq=False):
                 link_or_copy(shared / name, folder / name)
             else:
                 np.save(folder / name, content)
+
+    def between(self, start: int, end: int) -> "TokenBits":
+        """Return the texts from `start` up to `end`, without a copy."""
+        first, last = self.starts[start], self.starts[end]
+        return TokenBits(self.bits[first:last], self.starts[start : end + 1] - first)
 
     @property
     def counts(self) -> Integers:
@@ -200,6 +212,31 @@ class TokenBits(Struct, frozen=True, eq=False):
         return best
 
 
+def mapped(path: Path) -> npt.NDArray[Any]:
+    """Map the array in a file into memory."""
+    return np.asarray(np.load(path, mmap_mode="r"))
+
+
+class ArrayFile:
+    """File of an array whose rows are written in parts."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file when the first rows are appended."""
+        self._path, self._length = path, 0
+
+    def append(self, rows: npt.NDArray[Any]) -> None:
+        """Write rows at the end of the file."""
+        if not len(rows):
+            return
+        self._length += len(rows)
+        header = {"descr": rows.dtype.str, "fortran_order": False, "shape": (self._length, *rows.shape[1:])}
+        with self._path.open("r+b" if self._path.exists() else "wb") as file:
+            # NumPy pads the header so that its size does not depend on the number of rows.
+            np.lib.format.write_array_header_1_0(file, header)
+            file.seek(0, 2)
+            file.write(np.ascontiguousarray(rows).data)
+
+
 def stored(embeddings: TextEmbeddings) -> Iterator[Embedding]:
     """Yield the embedding of each text in the format of the database."""
     for row, tokens in zip(embeddings.vectors.astype("<f2"), embeddings.tokens, strict=True):
@@ -241,6 +278,8 @@ _SPARE = 1.5
 """Number of candidates to request for a filtered search, as a multiple of the number that is needed on average."""
 _LIKELY = 1.1
 """Size of the first batch of candidates to filter, as a multiple of the same number. This batch usually suffices."""
+_ROWS_AT_ONCE = 5_000
+"""Approximate number of rows to merge at once."""
 _TEXTS = 5
 """Maximum number of texts per event that late interaction compares."""
 
@@ -301,6 +340,42 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         return cls._sorted(rows, matrix, signs)
 
     @classmethod
+    def written(cls, folder: Path, parts: Iterable["Segment"]) -> "Segment | None":
+        """Write consecutive parts to a new folder and open the segment, or return None if it has no rows.
+
+        Only one part is in memory at a time.
+        """
+        folder.mkdir(parents=True)
+        matrix, bits = ArrayFile(folder / _MATRIX), ArrayFile(folder / _BITS)
+        rows, counts = list[Integers](), list[Integers]()
+        for part in parts:
+            if len(part):
+                matrix.append(part.matrix)
+                bits.append(part.token_bits.bits)
+                rows.append(part.rows)
+                counts.append(part.token_bits.counts)
+        if not rows:
+            return None
+        np.save(folder / _ROWS, np.concatenate(rows, axis=1))
+        if (folder / _BITS).exists():
+            np.save(folder / _STARTS, _starts(np.concatenate(counts)))
+        return cls.open(folder)
+
+    @classmethod
+    def merged_parts(cls, segments: Sequence["Segment"]) -> Iterator["Segment"]:
+        """Yield consecutive parts of the segment that `merged` returns."""
+        events = np.sort(np.concatenate([segment.rows[_EVENT, segment.places()] for segment in segments]))
+        starts, _ = distinct(events[::_ROWS_AT_ONCE])
+        for start, end in pairwise([*starts.tolist(), 1 + events.max(initial=0)]):
+            yield cls.merged([segment.between(start, end) for segment in segments])
+
+    def between(self, start: int, end: int) -> "Segment":
+        """Return the rows of events from `start` up to `end`."""
+        first, last = np.searchsorted(self.rows[_EVENT], (start, end)).tolist()
+        alive = None if self.alive is None else self.alive[first:last]
+        return Segment(self.rows[:, first:last], self.matrix[first:last], self.token_bits.between(first, last), alive)
+
+    @classmethod
     def _sorted(cls, rows: Integers, matrix: npt.NDArray[np.float16], signs: TokenBits) -> "Segment":
         order = np.lexsort((rows[_PART], rows[_ITEM], rows[_EVENT]))
         return cls(np.ascontiguousarray(rows[:, order]), matrix[order], signs.selected(order))
@@ -308,7 +383,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
     @classmethod
     def open(cls, folder: Path) -> "Segment":
         """Open a segment by mapping the files of its folder into memory."""
-        rows, matrix = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_ROWS, _MATRIX))
+        rows, matrix = (mapped(folder / name) for name in (_ROWS, _MATRIX))
         alive, graph = folder / _ALIVE, folder / _GRAPH
         return cls(
             rows,
@@ -324,13 +399,15 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
         folder.mkdir()
         self.token_bits.save(folder, self.folder)
         if self.folder is not None:
-            for name in (_ROWS, _MATRIX, *([_GRAPH] if self.graph else ())):
+            for name in (_ROWS, _MATRIX):
                 link_or_copy(self.folder / name, folder / name)
         else:
             np.save(folder / _ROWS, self.rows)
             np.save(folder / _MATRIX, self.matrix)
-            if self.graph is not None:
-                self.graph.save(folder / _GRAPH)
+        if self.folder is not None and (self.folder / _GRAPH).exists():
+            link_or_copy(self.folder / _GRAPH, folder / _GRAPH)
+        elif self.graph is not None:
+            self.graph.save(folder / _GRAPH)
         if self.alive is not None:
             np.save(folder / _ALIVE, self.alive)
 
@@ -355,7 +432,7 @@ class Segment(Struct, frozen=True, eq=False, dict=True):
 
     def with_graph(self) -> "Segment":
         """Return a segment with the same rows and a graph."""
-        return replace(self, folder=None, graph=VectorGraph.of(self.matrix))
+        return replace(self, graph=VectorGraph.of(self.matrix))
 
     def nearest(
         self, vector: Array, limit: int, allowed: Flags | None, part_filter: PartFilter = ALL_PARTS
@@ -522,26 +599,42 @@ class VectorIndex:
     def changed(self, gone: Iterable[int], added: Sequence[StoredVector]) -> "VectorIndex":
         """Return an index without the items `gone` and with the vectors `added`.
 
-        Zero and non-finite vectors are left out. A segment with a graph is not rewritten: its deleted rows are only
-        flagged. Small segments are merged.
+        Zero and non-finite vectors are left out. A large segment is not rewritten: its deleted rows are only flagged.
+        Small segments are merged.
         """
-        items = np.fromiter(gone, dtype=np.int64)
-        kept = [segment.without(items) for segment in self._segments] if len(items) else self._segments
+        kept = self._without(gone)
         fresh = [Segment.of(added)] if added else []
-        return VectorIndex(_merged([*kept, *fresh], lambda segment: segment.graph is None))
+        unchanged, small = _divided(
+            [*kept, *fresh], lambda segment: segment.graph is None and len(segment) <= EXACT_UP_TO
+        )
+        return VectorIndex([*unchanged, *([Segment.merged(small)] if small else [])])
 
-    def settled(self) -> "VectorIndex":
-        """Merge segments and return an index with the same vectors.
+    def rewritten(self, gone: Iterable[int], added: Iterable[Sequence[StoredVector]], folder: Path) -> "VectorIndex":
+        """Return an index like that of `changed`, with few segments, and with a graph for each large one.
 
-        The new index has few segments and few deleted rows, and each large segment has a graph.
+        New and merged segments are written in parts to a new folder, which may be removed after the index is saved.
+
+        Args:
+            gone: Items whose text changed or that were deleted.
+            added: Vectors that are new or replace those of their items, in batches sorted by event and item.
+            folder: Folder to create for the files of segments.
         """
-        segments = _merged(self._segments, lambda _: True)
+        new = Segment.written(folder / "new", map(Segment.of, added))
+        replaced = [*gone, *(new.rows[_ITEM].tolist() if new else ())]
+        kept, several = _divided([*self._without(replaced), *([new] if new else [])], lambda _: True)
+        if several:
+            merged = Segment.written(folder / "merged", Segment.merged_parts(several))
+            kept += [merged] if merged else []
         return VectorIndex(
             [
                 segment.with_graph() if segment.graph is None and len(segment) > EXACT_UP_TO else segment
-                for segment in segments
+                for segment in kept
             ]
         )
+
+    def _without(self, gone: Iterable[int]) -> Sequence[Segment]:
+        items = np.fromiter(gone, dtype=np.int64)
+        return [segment.without(items) for segment in self._segments] if len(items) else self._segments
 
     def nearest(
         self, vector: Array, limit: int, allowed: Flags | None = None, part_filter: PartFilter = ALL_PARTS
@@ -595,8 +688,10 @@ class VectorIndex:
         return scores
 
 
-def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]) -> list[Segment]:
-    """Merge the small segments that `is_mergeable` accepts, and remove empty segments.
+def _divided(
+    segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]
+) -> tuple[list[Segment], list[Segment]]:
+    """Return the segments to keep, and those of `is_mergeable` to merge into one. Empty segments are left out.
 
     A segment is merged with all smaller segments if it has at most as many vectors as they have together. Therefore,
     the number of segments, and the number of times that a vector is rewritten, grow with the logarithm of the number of
@@ -613,6 +708,4 @@ def _merged(segments: Sequence[Segment], is_mergeable: Callable[[Segment], bool]
     )
     merged = [*ranked[:upto], *(segment for segment in ranked[upto:] if segment.living < (1 - _STALE) * len(segment))]
     kept = [segment for segment in segments if segment.living and segment not in merged]
-    if len(merged) == 1 and merged[0].alive is None:
-        return [*kept, *merged]
-    return [*kept, Segment.merged(merged)] if merged else kept
+    return ([*kept, *merged], []) if len(merged) == 1 and merged[0].alive is None else (kept, merged)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -36,7 +37,17 @@ def tokens(seed: int) -> TokenVectors:
 
 
 def index(*vectors: StoredVector) -> VectorIndex:
-    return VectorIndex().changed([], vectors).settled()
+    return VectorIndex().changed([], vectors)
+
+
+def published(folder: Path, before: VectorIndex, gone: Iterable[int], added: Iterable[StoredVector]) -> VectorIndex:
+    """Save the index after a change, which is written in small batches, in a new folder, and open it."""
+    ordered = sorted(added, key=lambda vector: (vector.event, vector.item))
+    batches = [ordered[start : start + 7] for start in range(0, len(ordered), 7)]
+    folder.mkdir()
+    with TemporaryDirectory(dir=folder.parent) as parts:
+        before.rewritten(gone, batches, Path(parts) / "parts").save(folder)
+    return VectorIndex.open(folder)
 
 
 def expected(query: Array, items: Iterable[int]) -> list[int]:
@@ -97,12 +108,16 @@ def test_an_index_reflects_all_changes(changes: list[tuple[set[int], set[int], b
     found.
     """
     made, left, query = VectorIndex(), set[int](), unit(1)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr(vector_index, "_ALWAYS", 1)
         patch.setattr(vector_index, "EXACT_UP_TO", 12)
-        for gone, added, settle in changes:
-            made = made.changed(gone | added, [stored(item) for item in sorted(added)])
-            made = made.settled() if settle else made
+        patch.setattr(vector_index, "_ROWS_AT_ONCE", 5)
+        for number, (gone, added, publish) in enumerate(changes):
+            vectors = [stored(item) for item in sorted(added)]
+            if publish:
+                made = published(Path(folder) / str(number), made, gone, vectors)
+            else:
+                made = made.changed(gone | added, vectors)
             left = (left - gone) | added
 
             assert len(made) == len(left)
@@ -221,8 +236,8 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_limits")
 def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
     """Above the limit of the exact scan, a graph gives nearly the same results, under wide and narrow filters."""
-    index(*(stored(item) for item in range(1_000))).save(tmp_path)
-    made, narrow = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(90))
+    first = published(tmp_path / "one", VectorIndex(), [], [stored(item) for item in range(1_000)])
+    made, narrow = first.changed([1, 2, 3], []), set(range(90))
 
     shares: list[float] = []
     for seed in range(20):
@@ -233,7 +248,7 @@ def test_many_vectors_are_found_through_a_graph(tmp_path: Path) -> None:
             assert set(found) <= left
             shares.append(len(set(found) & set(expected(query, left)[:10])) / 10)
 
-    assert (tmp_path / "0" / "graph.usearch").exists()
+    assert (tmp_path / "one" / "0" / "graph.usearch").exists()
     assert sum(shares) / len(shares) > 0.95
 
 
@@ -248,10 +263,11 @@ def test_a_larger_graph_is_searched_more_widely(monkeypatch: pytest.MonkeyPatch)
         found = [made.near(row.astype(np.float16), 100, 100) for row in asked]
         return float(np.mean([np.isin(exact, near).mean() for exact, near in zip(nearest, found, strict=True)]))
 
+    monkeypatch.setattr(vector_graph, "_CANDIDATES", 1)
     before = share()
     monkeypatch.setattr(vector_graph, "_SMALL", 5)
 
-    assert before < 0.97 < share()
+    assert before < 0.95 < share()
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -260,9 +276,9 @@ def test_a_filter_that_removes_all_candidates(tmp_path: Path) -> None:
     query = unit(1)
     near = [stored(item, vector=(query + unit(item) / 50).astype(np.float32)) for item in range(500)]
     away = [stored(item, vector=(unit(item) / 50 - query).astype(np.float32)) for item in range(500, 1_000)]
-    index(*near, *away).save(tmp_path)
+    made = published(tmp_path / "one", VectorIndex(), [], [*near, *away])
 
-    found = VectorIndex.open(tmp_path).nearest(query, 10, flags(range(500, 1_000)))
+    found = made.nearest(query, 10, flags(range(500, 1_000)))
 
     assert len(found) == 10
     assert set(items(found)) <= set(range(500, 1_000))
@@ -271,12 +287,10 @@ def test_a_filter_that_removes_all_candidates(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_limits")
 def test_unchanged_segments_are_shared(tmp_path: Path) -> None:
     """A few changes write only a few rows. Other segments keep their matrix and graph files."""
-    index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
+    made = published(tmp_path / "one", VectorIndex(), [], [stored(item) for item in range(2_000)])
 
-    changed = VectorIndex.open(tmp_path / "one").changed([5], [stored(number) for number in range(5_000, 5_010)])
-    changed.settled().save(_new(tmp_path / "two"))
+    again = published(tmp_path / "two", made, [5], [stored(number) for number in range(5_000, 5_010)])
 
-    again = VectorIndex.open(tmp_path / "two")
     for name in ("vectors.npy", "rows.npy", "graph.usearch", "signs.npy", "tokens.npy"):
         assert (tmp_path / "two" / "0" / name).samefile(tmp_path / "one" / "0" / name)
     assert len(again) == 2_009
@@ -287,19 +301,14 @@ def test_unchanged_segments_are_shared(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small_limits")
 def test_a_segment_with_many_removed_rows_is_rewritten(tmp_path: Path) -> None:
     """A segment is rewritten without removed rows when these exceed a quarter of its rows."""
-    index(*(stored(item) for item in range(2_000))).save(_new(tmp_path / "one"))
+    made = published(tmp_path / "one", VectorIndex(), [], [stored(item) for item in range(2_000)])
 
-    VectorIndex.open(tmp_path / "one").changed(range(600), []).settled().save(_new(tmp_path / "two"))
+    published(tmp_path / "two", made, range(600), [])
 
     assert not (tmp_path / "two" / "0" / "alive.npy").exists()
     kept = {packed(tokens(item * 1_000)) for item in range(600, 2_000)}
     assert len((tmp_path / "two" / "0" / "signs.npy").read_bytes()) == 128 + sum(map(len, kept))
     assert np.load(tmp_path / "two" / "0" / "rows.npy").shape == (3, 1_400)
-
-
-def _new(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 def test_a_process_that_searches_can_embed() -> None:
@@ -358,8 +367,8 @@ def test_the_nearest_candidates_are_filtered_first() -> None:
 @pytest.mark.usefixtures("small_limits")
 def test_candidates_of_a_graph_are_filtered(tmp_path: Path) -> None:
     """With a graph, a filter function finds nearly the same items as a scan, and only items that pass."""
-    index(*(stored(item) for item in range(4_000))).save(tmp_path)
-    made, left = VectorIndex.open(tmp_path).changed([1, 2, 3], []), set(range(4, 2_000))
+    first = published(tmp_path / "one", VectorIndex(), [], [stored(item) for item in range(4_000)])
+    made, left = first.changed([1, 2, 3], []), set(range(4, 2_000))
 
     shares: list[float] = []
     for seed in range(20):
