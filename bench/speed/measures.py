@@ -3,11 +3,13 @@
 A baseline does the least work that is needed for the same task.
 """
 
+import shutil
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -29,7 +31,7 @@ from .. import shared
 from ..phases import phases
 from .process import PALAVER, Place, compile_modules, paired, run, server, until
 
-_WARM, _INGESTS = 200, 7
+_WARM, _INGESTS, _CLIENT_RUNS = 200, 7, 40
 _LONG_AGO = 1_000_000_000_000
 """Time in milliseconds that is before all sessions."""
 _BASELINE = """import orjson, sys
@@ -76,6 +78,7 @@ def measures() -> Iterator[Measure]:
         yield from _server(place)
         yield from warm_search(place, queries[:_WARM])
         yield from search_ratios(place, queries[:_WARM])
+        yield from search_clients(place, queries[:_CLIENT_RUNS])
         yield from search_phases(place, queries[:_WARM])
 
 
@@ -196,6 +199,35 @@ def search_ratios(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
     yield Measure(f"{name}, 99th percentile", _p99(taken["search"]), medians["pass"], f"{task}, median", target="4 x")
     yield Measure(f"{name}, median", medians["search"], medians["bare"], "MCP server that returns a constant")
     yield Measure(f"{name}, by session", medians["session"], medians["search"], "search over MCP", target="1.2 x")
+
+
+def search_clients(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
+    """Time searches by commands that a running process answers, in turn with an empty program.
+
+    If agentsview is installed, its command takes its turn, over the same transcripts.
+    """
+    other, taken = shutil.which("agentsview"), defaultdict[str, list[float]](list)
+    with server(place) as client, _agentsview(place, other) if other else nullcontext():
+        client.initialize()
+        for query in queries:
+            taken["pass"].append(run((*_PYTHON, "pass"), place).seconds)
+            taken["search"].append(run((*PALAVER, "search", query), place).seconds)
+            if other:
+                taken["agentsview"].append(run((other, "session", "search", query, "--fts"), place).seconds)
+    name, ours = "palaver search, answered by a running process", median(taken["search"])
+    yield Measure(name, ours, median(taken["pass"]), "python -c pass", target="150 ms")
+    if other:
+        yield Measure(name, ours, median(taken["agentsview"]), "agentsview session search --fts, same transcripts")
+
+
+@contextmanager
+def _agentsview(place: Place, program: str) -> Generator[None]:
+    """Import the transcripts into agentsview and keep its server running."""
+    run((program, "sync"), place)
+    try:
+        yield
+    finally:
+        run((program, "daemon", "stop"), place)
 
 
 def search_phases(place: Place, queries: Sequence[str]) -> Iterator[Measure]:

@@ -40,7 +40,12 @@ class Place(Struct, frozen=True):
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables of measured programs."""
-        own = {"HOME": str(self.home.parent), "PALAVER_HOME": str(self.home), "CLAUDE_CONFIG_DIR": str(self.history)}
+        own = {
+            "HOME": str(self.home.parent),
+            "PALAVER_HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.history),
+            "CLAUDE_PROJECTS_DIR": str(self.history / "projects"),
+        }
         others = dict.fromkeys(("CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR"), str(self.home.parent / "none"))
         return {**os.environ, **others, **own}
 

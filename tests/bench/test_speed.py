@@ -4,15 +4,18 @@ import sys
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from bench.speed.measures import ingest, search_phases, search_ratios, warm_search
+import pytest
+
+from bench.speed.measures import ingest, search_clients, search_phases, search_ratios, warm_search
 from bench.speed.process import Place, compile_modules
 from palaver.search.rank import engine
 
 from .. import demo
 
 
-def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
+def test_speed_is_measured_over_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ingest runs and the warm searches give rows with times, and each search has a baseline."""
+    monkeypatch.setenv("PATH", str(tmp_path))  # agentsview is measured only where it is installed.
     place = Place(tmp_path / "home" / "palaver", tmp_path / "user" / ".claude")
     place.home.parent.mkdir()
     files = sorted(demo.history(place.history / "projects").rglob("*.jsonl"))
@@ -22,6 +25,7 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
         *ingest(place, files),
         *warm_search(place, asked),
         *search_ratios(place, asked),
+        *search_clients(place, asked),
         *search_phases(place, asked),
     ]
 
@@ -31,8 +35,9 @@ def test_speed_is_measured_over_any_history(tmp_path: Path) -> None:
         "search, warm, median",
         "search over MCP, warm, median",
         *(f"search over MCP, CPU time, {name}" for name in ratios),
+        "palaver search, answered by a running process",
     ]
-    assert len(rows) == 9 + (4 if ratios else 0) + 2 * 9
+    assert len(rows) == 10 + (4 if ratios else 0) + 2 * 9
     assert all(row.ours > 0 and (row.baseline is None or row.baseline > 0) for row in rows)
 
 
