@@ -49,7 +49,8 @@ class WindsurfReader(RecordReader):
     def _record(self, record: Record, line: Line) -> RecordEvents:
         kind = string(record.get("type"))
         step, at = mapping(record.get(kind)), instant(record.get("timestamp"))
-        stamp = RecordStamp(line.number, at, record_id("", f"{self._session.native_id}/{line.number}".encode()))
+        own_id = record_id("", f"{self._session.native_id}/{line.number}/".encode() + line.data)
+        stamp = RecordStamp(line.number, at, own_id)
         match kind:
             case "user_input":
                 text = clean(string(step.get("user_response")))
