@@ -28,6 +28,10 @@ from .transcript_format import (
 )
 
 _log = logging.getLogger(__name__)
+_IDENTITY = re.compile(
+    rb'"(?:id|uuid|ts|at|created|\w*(?:_id|_at|_ts|I[dD]|At|[tT]ime(?:stamp)?(?:Ms)?))"\s*:\s*[-"\d{]'
+)
+"""Field with an ID or a time in a line."""
 _UNSAFE = re.compile(r'[%\\/:*?"<>|\x00-\x1f\x7f\udc80-\udcff]')
 
 
@@ -160,6 +164,11 @@ def safe(part: str) -> str:
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", part)
 
 
+def _is_anonymous(line: Line, events: Iterable[Event]) -> bool:
+    """Return whether a line with these events is a message that has neither an ID nor a time."""
+    return any(isinstance(event, Turn) for event in events) and not _IDENTITY.search(line.data)
+
+
 RecordHandler: TypeAlias = "Callable[[Record, RecordStamp], RecordEvents]"
 
 
@@ -184,12 +193,14 @@ class RecordReader(ABC):
     def read(self, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of each line. A line that equals the line before it is skipped.
 
+        However, a message without an ID and a time is not skipped, because the user can write the same text twice.
         A reader may delay the events of a line until later lines determine their meaning.
         """
         previous = b""
+        events: Sequence[Event] = ()
         for count, line in enumerate(lines):
             self._partial = self._partial or (count == 0 and line.number > 1)
-            if line.data == previous and line.data.strip():
+            if line.data == previous and line.data.strip() and not _is_anonymous(line, events):
                 yield Skipped(line.number, SkipReason.REPEATED)
                 continue
             previous = line.data

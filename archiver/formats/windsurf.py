@@ -48,9 +48,8 @@ class WindsurfReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         kind = string(record.get("type"))
-        step, at = mapping(record.get(kind)), instant(record.get("timestamp"))
-        own_id = record_id("", f"{self._session.native_id}/{line.number}/".encode() + line.data)
-        stamp = RecordStamp(line.number, at, own_id)
+        step = mapping(record.get(kind))
+        stamp = RecordStamp(line.number, instant(record.get("timestamp")))
         match kind:
             case "user_input":
                 text = clean(string(step.get("user_response")))
@@ -69,8 +68,8 @@ class WindsurfReader(RecordReader):
         if "path" in arguments:
             arguments["path"] = _local(string(arguments["path"]))
         tool = first_string(step, "tool_name") or _TOOLS[kind]
-        call = self._calls.call(stamp, stamp.record, tool, arguments)
-        return [call, self._calls.result(stamp, stamp.record, first_string(step, *_OUTPUTS), failed=failed)]
+        call = self._calls.call(stamp, str(stamp.line), tool, arguments)
+        return [call, self._calls.result(stamp, call.call, first_string(step, *_OUTPUTS), failed=failed)]
 
 
 def _local(path: str) -> str:

@@ -79,15 +79,24 @@ def test_a_copy_of_a_file_adds_no_text(known: TranscriptFormat, tmp_path: Path) 
         assert said(history) == before
 
 
+ANONYMOUS = {
+    "continue-dev": ["Done."],
+    "cursor": ["And now?"],
+    "kimi-cli": ["And now?"],
+    "windsurf": ["Fix the login", "I look."],
+}
+"""Messages of the examples that have neither an ID nor a time. If they are on two lines, they were written twice."""
+
+
 @every_format
 def test_doubled_lines_add_no_text(known: TranscriptFormat, tmp_path: Path) -> None:
-    """A tool that wrote every line twice added nothing."""
+    """A tool that wrote every line twice added nothing, except messages that have neither an ID nor a time."""
     rows = example(known).splitlines(keepends=True)
     with History(tmp_path / "one") as one, History(tmp_path / "two") as two:
         ingest(one, known, write(one.folder / "a", example(known)))
         ingest(two, known, write(two.folder / "a", b"".join(row * 2 for row in rows)))
 
-        assert said(two) - said(one) == Counter()
+        assert sorted(text for _, _, text in (said(two) - said(one)).elements()) == ANONYMOUS.get(known.agent, [])
 
 
 SHARED = re.compile(r"session|conversation|parent|task|group|call|model", re.IGNORECASE)

@@ -1,12 +1,26 @@
 """Content that an agent records twice counts once. The more detailed record is used."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.archiver.formats import Event
 from palaver.archiver.formats.json_values import Repetitions
+from palaver.archiver.formats.registry import by_agent
 from palaver.archiver.formats.transcript_format import SkipReason
 from palaver.core.conversation import Kind, Skipped, Speaker, Turn
+
+from .reading import changed_by_resuming, jsonl, prompts
+
+CONTINUE: dict[str, dict[str, Any]] = {
+    "windsurf": {"type": "user_input", "status": "done", "user_input": {"user_response": "continue"}},
+    "cursor": {"role": "user", "message": {"content": [{"type": "text", "text": "continue"}]}},
+    "kimi-cli": {"role": "user", "content": "continue"},
+    "vibe": {"role": "user", "content": "continue"},
+}
+"""Prompt without an ID and a time."""
 
 
 def turn(line: int) -> Turn:
@@ -74,3 +88,16 @@ def test_content_with_a_better_record_appears_only_there(records: list[tuple[boo
     assert {each.line for each in released if isinstance(each, Turn)} == {
         line for line, (better, key) in enumerate(records) if not better and key not in recorded
     }
+
+
+@pytest.mark.parametrize("agent", CONTINUE)
+def test_an_equal_prompt_without_an_id_and_a_time_is_another_prompt(agent: str) -> None:
+    """The user may write "continue" twice. Only an ID or a time proves that a program wrote a line twice."""
+    known = by_agent(agent)
+    assert known is not None
+
+    assert prompts(known, CONTINUE[agent], CONTINUE[agent]) == ["continue", "continue"]
+    assert changed_by_resuming(known, jsonl([CONTINUE[agent]] * 3)) == []
+    for field in ({"id": "0c4f6a1e-0000-4000-8000-000000000001"}, {"timestamp": "2026-03-01T10:00:00.000Z"}):
+        line = CONTINUE[agent] | field
+        assert prompts(known, line, line) == ["continue"]
