@@ -21,8 +21,8 @@ from ...core.conversation import Fact, Kind, Note, Session, Turn
 from ...core.errors import SourceUnreadable
 from ..lines import Line, Record, clean
 from .container_formats import ContainedFormat, message_of
-from .containers import file_fingerprint, file_name, fingerprint, header_of, message_line
-from .json_values import local_instant, mapping, string
+from .containers import file_name, fingerprint, header_of, message_line
+from .json_values import local_instant, string
 from .record_reader import RecordReader
 from .transcript_format import (
     ContainedSession,
@@ -66,8 +66,7 @@ class AiderReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            header = self._fact_handler({Fact.SESSION: "id", Fact.CWD: "folder"})
-            return header(mapping(record["conversation"]), RecordStamp(line.number))
+            return self._header_facts(record, line, {Fact.CWD: ("folder",)})
         message = message_of(record)
         text = string(message.get("text")).replace("\r\n", "\n")
         stamp = RecordStamp(line.number, self._session.started)
@@ -158,10 +157,6 @@ class Aider(ContainedFormat):
             return False
         with path.open("rb") as file:
             return _HEADING.search(file.read(_HEAD)) is not None
-
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the file changes. Raises `OSError`."""
-        return file_fingerprint(path)
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield every session in which something was recorded. Raises `SourceUnreadable`."""

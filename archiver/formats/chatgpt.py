@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...core.conversation import Fact, Kind, Session, Turn
 from ..lines import Line, Record, clean
 from .containers import ExportFormat, message_line
-from .json_values import EntryTree, count_of, first_string, instant, listing, mapping, mappings, string
+from .json_values import EntryTree, count_of, instant, listing, mapping, mappings, string
 from .record_reader import RecordReader
 from .transcript_format import ContainerFormat, RecordEvents, RecordStamp, SkipReason, record_id, unknown_type
 
@@ -33,7 +33,12 @@ class ChatGptReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            facts = {
+                Fact.SESSION: ("conversation_id", "id"),
+                Fact.TITLE: ("title",),
+                Fact.MODEL: ("default_model_slug",),
+            }
+            return self._header_facts(record, line, facts)
         node, parent = string(record.get("id")), string(record.get("parent"))
         message = mapping(record.get("message"))
         self._tree.add(node, parent, partial=self._partial)
@@ -44,14 +49,6 @@ class ChatGptReader(RecordReader):
         if not isinstance(events, str):
             self._tree.mark_events(node, line.number)
         return events
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: first_string(header, "conversation_id", "id"),
-            Fact.TITLE: header.get("title"),
-            Fact.MODEL: header.get("default_model_slug"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _message(self, message: Record, stamp: RecordStamp, node: str, parent: str) -> RecordEvents:
         content, about = mapping(message.get("content")), mapping(message.get("metadata"))

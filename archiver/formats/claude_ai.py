@@ -34,7 +34,8 @@ class ClaudeAiReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            facts = {Fact.SESSION: ("uuid",), Fact.TITLE: ("name", "title"), Fact.MODEL: ("model",)}
+            return self._header_facts(record, line, facts)
         message, entry = mapping(record.get("message")), string(record.get("id"))
         stamp = RecordStamp(line.number, instant(message.get("created_at")), record_id("", line.data))
         parent = string(message.get("parent_message_uuid"))
@@ -55,14 +56,6 @@ class ClaudeAiReader(RecordReader):
                 return self._assistant(message, stamp) or SkipReason.EMPTY
             case sender:
                 return unknown_type(f"sender {sender}")
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: header.get("uuid"),
-            Fact.TITLE: first_string(header, "name", "title"),
-            Fact.MODEL: header.get("model"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _user(self, message: Record, stamp: RecordStamp) -> list[Turn | Note]:
         """Return the prompt with the names of attached files, and a separate turn with the text of each file."""

@@ -85,6 +85,10 @@ class ContainedFormat(FolderFormat):
         """Yield every existing container of this user."""
         return (path for path in record_reader.matching(self.locations()) if path.is_file())
 
+    def container_state(self, path: Path) -> int:
+        """Return a fingerprint that changes whenever the container, or its write-ahead log, changes."""
+        return fingerprint(*ForeignDatabase(path).state())
+
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the header or, without a header, by the file name."""
         header = header_of(head)
@@ -122,10 +126,6 @@ class DatabaseFormat(ContainedFormat):
             return self.session_table.key in ForeignDatabase(path).columns(self.session_table.name)
         except SourceUnreadable:
             return True
-
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
-        return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield every session.

@@ -52,7 +52,7 @@ class CopilotChatReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            return self._header_facts(record, line, {Fact.CWD: ("folder",), Fact.TITLE: ("customTitle",)})
         request = mapping(record.get("message"))
         if "message" not in request and "response" not in request:
             return unknown_type("record")
@@ -69,10 +69,6 @@ class CopilotChatReader(RecordReader):
             *self._injected(error, stamp, failed=True),
         ]
         return [*prompt, *turns, *self._about(request, metadata, stamp)] or SkipReason.EMPTY
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {Fact.SESSION: header.get("id"), Fact.CWD: header.get("folder"), Fact.TITLE: header.get("customTitle")}
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _about(self, request: Record, metadata: Record, stamp: RecordStamp) -> list[Note]:
         used = usage(string(request.get("requestId")) or stamp.record, total(metadata, "promptTokens"),
@@ -177,10 +173,6 @@ class CopilotChat(ContainedFormat):
             is_document = path.suffix == ".json" and not path.with_suffix(".jsonl").exists()
             return is_document or path.suffix == ".jsonl"
         return path.suffix == ".json" and path.is_file() and _is_export(head(path))
-
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the file changes. Raises `OSError`."""
-        return file_fingerprint(path)
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield the chat, unless nothing was asked. Raises `SourceUnreadable`."""

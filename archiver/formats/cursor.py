@@ -340,7 +340,12 @@ class CursorReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record and "role" not in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            facts = {
+                Fact.SESSION: ("composerId", "agentId"),
+                Fact.TITLE: ("name", "chatTitle"),
+                Fact.CWD: ("folder",),
+            }
+            return self._header_facts(record, line, facts)
         if "bubble" in record:
             return self._bubble(mapping(record["bubble"]), line)
         if record.get("type") == "turn_ended":
@@ -351,14 +356,6 @@ class CursorReader(RecordReader):
         own_id = record_id("", line.data) if string(record.get("id")) else ""
         stamp = RecordStamp(line.number, instant(record.get("timestamp")), own_id)
         return self._message(role, message.get("content"), stamp)
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: first_string(header, "composerId", "agentId"),
-            Fact.TITLE: first_string(header, "name", "chatTitle"),
-            Fact.CWD: header.get("folder"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     # Bubbles of the editor.
 

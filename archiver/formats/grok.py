@@ -33,6 +33,13 @@ _HEADER = (
     "parent_session_id", "session_kind", "forked_at", "generated_title", "session_summary", "current_model_id",
     "head_branch", "git_root_dir", "agent_name", "created_at",
 )  # fmt: skip
+_FACTS = {
+    Fact.PARENT: ("parent_session_id",),
+    Fact.CWD: ("cwd",),
+    Fact.BRANCH: ("head_branch",),
+    Fact.MODEL: ("current_model_id",),
+    Fact.TITLE: ("generated_title", "session_summary"),
+}
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _TYPED = {"", "interjection"}
 """Reasons for a message of the user that the user typed. The program wrote the messages with other reasons."""
@@ -43,22 +50,11 @@ class GrokReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            return self._header(mapping(record["conversation"]), line.number)
+            return self._header_facts(record, line, _FACTS)
         item = message_of(record) or record
         stamp = RecordStamp(line.number, instant(record.get("at") or item.get("timestamp")), record_id("", line.data))
         events = self._item(item, record.get("failed") is True, stamp)
         return events or SkipReason.EMPTY
-
-    def _header(self, header: Record, line: int) -> RecordEvents:
-        facts = {
-            Fact.SESSION: header.get("id"),
-            Fact.PARENT: header.get("parent_session_id"),
-            Fact.CWD: header.get("cwd"),
-            Fact.BRANCH: header.get("head_branch"),
-            Fact.MODEL: header.get("current_model_id"),
-            Fact.TITLE: first_string(header, "generated_title", "session_summary"),
-        }
-        return self._facts.notes(line, facts) or SkipReason.REPEATED
 
     def _item(self, item: Record, failed: bool, stamp: RecordStamp) -> RecordEvents:
         match string(item.get("type")) or string(item.get("role")):

@@ -57,8 +57,7 @@ class KiroReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            header = self._fact_handler({Fact.SESSION: "id", Fact.CWD: "folder"})
-            return header(mapping(record["conversation"]), RecordStamp(line.number))
+            return self._header_facts(record, line, {Fact.CWD: ("folder",)})
         if "payload" in record:
             return self._event(record, line)
         if "message" in record:
@@ -237,10 +236,6 @@ class Kiro(ContainedFormat):
             return bool(_table(ForeignDatabase(path)))
         except SourceUnreadable:
             return True
-
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
-        return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield every conversation. Raises `SourceUnreadable`."""

@@ -85,10 +85,6 @@ class OpenClaw(ContainedFormat):
         """Return whether a file is the database of an agent."""
         return path.name == _DATABASE and path.is_file()
 
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
-        return fingerprint(*ForeignDatabase(path).state())
-
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield every session. Its lines are the records as the agent wrote them.
 

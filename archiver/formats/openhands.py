@@ -98,10 +98,8 @@ class OpenHandsReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            header = self._fact_handler(
-                {Fact.SESSION: "id", Fact.TITLE: "title", Fact.CWD: "working_dir", Fact.MODEL: "model"}
-            )
-            return header(mapping(record["conversation"]), RecordStamp(line.number))
+            facts = {Fact.TITLE: ("title",), Fact.CWD: ("working_dir",), Fact.MODEL: ("model",)}
+            return self._header_facts(record, line, facts)
         if "usage" in record:
             return self._usage(mapping(record["usage"]), line.number)
         event = message_of(record) or record

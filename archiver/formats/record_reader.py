@@ -16,7 +16,7 @@ from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped
 from ...core.home import MARKERS, home_of
 from ...core.reports import Unsearched
 from ..lines import Line, Reason, Record, clean, clip, records
-from .json_values import INPUT_LIMIT, ToolCall, ToolCalls
+from .json_values import INPUT_LIMIT, ToolCall, ToolCalls, first_string, mapping
 from .transcript_format import (
     Event,
     RecordEvents,
@@ -248,6 +248,15 @@ class RecordReader(ABC):
             return self._facts.notes(stamp.line, facts) or SkipReason.REPEATED
 
         return handler
+
+    def _header_facts(self, record: Record, line: Line, fields: Mapping[Fact, tuple[str, ...]]) -> RecordEvents:
+        """Return the facts in the header of a container's session: those in `fields`, and the ID in the field `id`.
+
+        `fields` maps each fact to the fields that may contain it.
+        """
+        header = mapping(record["conversation"])
+        facts = {fact: first_string(header, *names) for fact, names in {Fact.SESSION: ("id",), **fields}.items()}
+        return self._facts.notes(line.number, facts) or SkipReason.REPEATED
 
     def _prompt(self, text: str, stamp: RecordStamp) -> list[Turn | Note]:
         """Return the events that open an exchange. A text that the program added does not open an exchange.

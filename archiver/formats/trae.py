@@ -51,8 +51,9 @@ class TraeReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            header = self._fact_handler({Fact.SESSION: "id", Fact.CWD: "cwd", Fact.TITLE: "title", Fact.MODEL: "model"})
-            return header(mapping(record["conversation"]), RecordStamp(line.number))
+            return self._header_facts(
+                record, line, {Fact.CWD: ("cwd",), Fact.TITLE: ("title",), Fact.MODEL: ("model",)}
+            )
         message = message_of(record) or record
         at = local_instant(message.get("timestamp") or message.get("start_time"))
         stamp = RecordStamp(line.number, at, record_id("", f"{self._session.native_id}/".encode() + line.data))
@@ -156,10 +157,6 @@ class Trae(ContainedFormat):
         """Return whether a file is a database of the editor."""
         is_trae = any(folder.name in _PRODUCTS for folder in path.parents)
         return is_trae and path.name == _DATABASE and path.is_file()
-
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
-        return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield each conversation and, if none is readable, the prompts of the workspace.

@@ -155,10 +155,8 @@ class WarpReader(RecordReader):
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
-            header = self._fact_handler(
-                {Fact.SESSION: "id", Fact.PARENT: "parent", Fact.CWD: "working_directory", Fact.TITLE: "title"}
-            )
-            return header(mapping(record["conversation"]), RecordStamp(line.number))
+            facts = {Fact.PARENT: ("parent",), Fact.CWD: ("working_directory",), Fact.TITLE: ("title",)}
+            return self._header_facts(record, line, facts)
         message, query = message_of(record), mapping(record.get("query"))
         own_id = record_id(string(record.get("id")), line.data)
         if query:
@@ -270,10 +268,6 @@ class Warp(ContainedFormat):
     def is_container(self, path: Path) -> bool:
         """Return whether a file is a database of Warp."""
         return path.name == _DATABASE and path.is_file()
-
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
-        return fingerprint(*ForeignDatabase(path).state())
 
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield each conversation, followed by the tasks of its sub-agents.

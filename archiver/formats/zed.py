@@ -178,10 +178,6 @@ class Zed(ContainedFormat):
         except SourceUnreadable:
             return True
 
-    def container_state(self, path: Path) -> int:
-        """Return a fingerprint that changes whenever the database changes. Raises `OSError`."""
-        return fingerprint(*ForeignDatabase(path).state())
-
     def sessions(self, path: Path) -> Iterator[ContainedSession]:
         """Yield every thread, parents before sub-agents. Raises `SourceUnreadable`."""
         database = ForeignDatabase(path)
