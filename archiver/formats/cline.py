@@ -6,8 +6,8 @@ Cline stores sessions in `~/.cline/data/sessions/<session>/<session>.messages.js
 
 - Supported: prompts, feedback, replies, reasoning, tool calls with results, commands with output, MCP calls, errors,
   compactions, models, token usage, titles of sessions, working folders, sub-agents, forks.
-- Not supported: checkpoints, hooks, browser pictures. A file that a tool was about to change counts as changed even if
-  the user refused the change.
+- Not supported: checkpoints, hooks, browser pictures. If a task does not record the text of requests to the model, a
+  file whose change the user refused counts as changed.
 - Tested with: real tasks of October 2025 and January 2026, and the published fixtures of the session files.
 - Test data: `examples/cline.jsonl`.
 """
@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import orjson
 
@@ -81,6 +81,8 @@ _CONTENT_IS_RESULT = {
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\)(?: Files)?(?:\n|\\n|$)")
 _TYPED = re.compile(r"<(task|feedback|answer|user_message|user_input)\b[^>]*>\n?(.*?)\n?</\1>", re.DOTALL)
 _DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
+_REFUSED = "The user denied this operation"
+_REFUSED_EDIT = re.compile(rf"\[\w+ for '([^'\n]+)'[^\n]*\] Result:\s*{_REFUSED}")
 _TOOL_TEXT = re.compile(r"\[[\w-]+(?: for .*)?\] Result:")
 
 
@@ -91,6 +93,8 @@ class ClineReader(RecordReader):
         super().__init__(session, shorten=shorten)
         self._pending, self._tool_name = "", ""
         """ID and tool of the last call in the current exchange. Results do not name their call."""
+        self._refused = False
+        """True if the user refused the current call."""
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
@@ -99,7 +103,7 @@ class ClineReader(RecordReader):
         stamp = RecordStamp(line.number, instant(message.get("ts")), record_id("", line.data))
         if "role" in message:
             return self._model_message(message, stamp, is_first=record.get("first") is True)
-        is_first = record.get("first") is True
+        is_first, self._refused = record.get("first") is True, record.get("refused") is True
         kind = "task" if is_first and message.get("say") == "text" else first_string(message, "say", "ask")
         events = self._shown(kind, message, stamp)
         if isinstance(events, str):
@@ -169,11 +173,12 @@ class ClineReader(RecordReader):
         turns = [self._calls.call(stamp, self._pending, tool, arguments or text)]
         call = self._calls.waiting[self._pending]
         if tool in _CONTENT_IS_RESULT or call.reads or call.writes:
-            turns.append(self._result(string(given.get("content")), stamp))
+            text = _REFUSED if self._refused else string(given.get("content"))
+            turns.append(self._result(text, stamp, failed=self._refused))
         return turns
 
-    def _result(self, text: str, stamp: RecordStamp) -> Turn:
-        return self._calls.result(stamp, self._pending, text, failed=False, tool=self._tool_name)
+    def _result(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> Turn:
+        return self._calls.result(stamp, self._pending, text, failed=failed, tool=self._tool_name)
 
     def _request(self, request: Record, stamp: RecordStamp) -> list[Note]:
         folder = _FOLDER.search(string(request.get("request")))
@@ -226,7 +231,7 @@ class ClineReader(RecordReader):
     def _tool_result(self, block: Record, stamp: RecordStamp) -> Turn:
         content = block.get("content")
         text = joined_text(content, _block_text) or (json_text(content) if content else "")
-        failed = block.get("is_error") is True
+        failed = block.get("is_error") is True or text.startswith(_REFUSED)
         return self._calls.result(stamp, string(block.get("tool_use_id")), text, failed=failed)
 
 
@@ -275,6 +280,18 @@ def _block_text(block: Record) -> str:
         source = mapping(block.get("source"))
         return media_label(first_string(source, "media_type") or string(block.get("type")), source.get("data"))
     return string(block.get("text"))
+
+
+def _refused_edits(messages: list[Any]) -> set[int]:
+    """Return the positions of the edits that the user refused. The next request to the model contains the refusal."""
+    refused, paths = set[int](), list[str]()
+    for number, message in reversed([*enumerate(map(mapping, messages))]):
+        kind, text = first_string(message, "say", "ask"), string(message.get("text"))
+        if kind == "api_req_started":
+            paths = _REFUSED_EDIT.findall(string(_object(text).get("request")))
+        elif kind == "tool" and string(_object(text).get("path")) in paths:
+            refused.add(number)
+    return refused
 
 
 _UI, _MODEL, _MESSAGES = "ui_messages.json", "api_conversation_history.json", ".messages.json"
@@ -326,10 +343,12 @@ class TaskFormat(SplitFormat):
         """Yield the header and the messages of a task."""
         session = self.session_id(path)
         yield message_line(session, conversation={"id": session} | self._about(path))
-        for number, message in enumerate(listing(json_of(path))):
-            first = {"first": True} if number == 0 else {}
+        messages = listing(json_of(path))
+        refused = _refused_edits(messages)
+        for number, message in enumerate(messages):
+            flags = {name: True for name, is_set in (("first", number == 0), ("refused", number in refused)) if is_set}
             name = mapping(message).get("ts", number)
-            yield message_line(f"{session}/{name}", message=cast("object", message), **first)
+            yield message_line(f"{session}/{name}", message=cast("object", message), **flags)
 
     def _about(self, path: Path) -> Record:
         """Return the description of a task that its folder or the list of tasks contains."""

@@ -4,8 +4,8 @@ OpenClaw is based on pi and has its record types. Up to version 2026.7 it stored
 `~/.openclaw/agents/<agent>/sessions`. Later versions store the same records in a database per agent.
 `docs/formats/openclaw.md` names the sources.
 
-- Supported: what is supported for pi, without the sender and the time that a chat channel adds to a prompt, compressed
-  rows, sub-agents, and transcripts of deleted and reset sessions.
+- Supported: what is supported for pi, without the sender and the time that a chat channel adds to a prompt, and without
+  reply tags; compressed rows, sub-agents, and transcripts of deleted and reset sessions.
 - Not supported: custom entries, archives of deleted sessions in the database.
 - Tested with: published files of March to June 2026, records and a schema of 2026.8, and fixtures of other readers.
 - Test data: `examples/openclaw.jsonl`, and `agents/openclaw` of agent-sessions.
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ...core.conversation import Session, SessionKind
+from ...core.conversation import Kind, Session, SessionKind, Turn
 from ...core.errors import PartlyRead, SourceUnreadable
 from ..lines import DecompressedFile, Record, clean, head_records
 from .container_formats import REPORT_HINT, ContainedFormat
@@ -45,6 +45,8 @@ _MESSAGE_ID = re.compile(r"\s*\[message_id: [^\]\n]*\]\s*\Z")
 _SUBAGENT = b"[Subagent Context] "
 _QUEUED = re.compile(r"(?:\A\[Queued messages[^\n]*\]\s*|\n)---\nQueued #\d+\n")
 """Line before each of several messages that the user sent while the agent was busy."""
+_REPLY_TAG = re.compile(r"\A\s*\[\[\s*reply_to[^\]\n]*\]\]\s*|\s*\[\[\s*reply_to[^\]\n]*\]\]\s*\Z")
+"""Tag by which the model names the message that it replies to. The program does not show it."""
 _PROGRAM = re.compile(
     r"\[cron:|Read HEARTBEAT\.md if it exists|System: \[[^\n]*\Z|\[System: |OpenClaw runtime context"
     r"|A new session was started via /new or /reset|\[OpenClaw heartbeat poll\]|Pre-compaction memory flush\."
@@ -59,6 +61,13 @@ class OpenClawReader(PiReader):
         text = clean(entry_text(message.get("content")))
         typed = "" if mapping(message.get("provenance")) else _typed(text)
         return self._prompt(typed, stamp) if typed else self._injected(text, stamp) or SkipReason.EMPTY
+
+    def _block(self, block: Record, stamp: RecordStamp, group: str) -> list[Turn]:
+        turns = super()._block(block, stamp, group)
+        shown = [
+            turn._replace(text=_REPLY_TAG.sub("", turn.text)) if turn.kind is Kind.PROSE else turn for turn in turns
+        ]
+        return [turn for turn in shown if turn.text]
 
 
 def _typed(text: str) -> str:

@@ -118,3 +118,47 @@ def test_feedback_in_a_task_of_another_task_is_the_users() -> None:
     assert prompts(KNOWN, *made) == ["Fix the login", "Shorter"]
     assert [turn.speaker for turn in turns_of(KNOWN, *made)] == [Speaker.HOST, Speaker.HUMAN]
     assert KNOWN.identify(Path("x"), jsonl(made)).kind is SessionKind.SUBAGENT
+
+
+def edit(at: int, path: str) -> dict[str, Any]:
+    """Return a message with an edit that the user is asked to allow."""
+    call = {"tool": "editedExistingFile", "path": path, "content": "x = 1"}
+    return {"ts": at, "type": "ask", "ask": "tool", "text": json.dumps(call)}
+
+
+def request(at: int, text: str) -> dict[str, Any]:
+    """Return a message with the text of a request to the model."""
+    return {"ts": at, "type": "say", "say": "api_req_started", "text": json.dumps({"request": text})}
+
+
+def test_a_refused_edit_changes_no_file(home: Path) -> None:
+    """The next request to the model contains the refusal. An edit without a refusal changed the file."""
+    shown = [
+        *SHOWN,
+        edit(1772359202000, "a.py"),
+        request(1772359203000, "[replace_in_file for 'a.py'] Result:\nThe user denied this operation."),
+        edit(1772359204000, "a.py"),
+        request(1772359205000, "[replace_in_file for 'a.py'] Result:\nThe content was saved."),
+        edit(1772359206000, "b.py"),
+        {"ts": 1772359207000, "type": "say", "say": "user_feedback", "text": "Not that file"},
+        request(1772359208000, "[write_to_file for 'b.py'] Result:\nThe user denied this operation and said"),
+        edit(1772359209000, "c.py"),
+    ]
+    path = write(task_folder(home) / "ui_messages.json", shown)
+    rows = list(map(json.loads, contents(KNOWN, path)[f"sessions/{TASK}.jsonl"].splitlines()))
+    results = [turn for turn in turns_of(KNOWN, *rows) if turn.kind is Kind.RESULT]
+
+    assert [turn.failed for turn in results] == [True, False, True, False]
+    assert [turn.writes for turn in results] == [(), ("a.py",), (), ("c.py",)]
+
+
+def test_a_refused_call_in_the_messages_of_the_model_failed() -> None:
+    """The result of a refused call is a text."""
+    call = {"type": "tool_use", "id": "t1", "name": "write_to_file", "input": {"path": "a.py", "content": "x"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "The user denied this operation."}
+    rows = [
+        {"id": "1", "message": {"role": "assistant", "content": [call]}},
+        {"id": "2", "message": {"role": "user", "content": [result]}},
+    ]
+
+    assert [(turn.failed, turn.writes) for turn in turns_of(KNOWN, *rows)][-1] == (True, ())

@@ -15,6 +15,7 @@ from palaver.core.errors import PartlyRead
 
 from ..container_files import contents, database, events, turn_tuples, turns
 from ..reading import jsonl, prompts, session
+from ..reading import turns as turns_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -197,3 +198,18 @@ def test_a_file_is_that_of_openclaw_or_of_pi() -> None:
 
     assert (KNOWN.recognises(RECORDS), PI.recognises(RECORDS)) == (False, True)
     assert (KNOWN.recognises(own), PI.recognises(own)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[[reply_to_current]] Done.", ["Done."]),
+        ("[[ reply_to: 1234 ]]\nDone.", ["Done."]),
+        ("Done.\n[[reply_to:1234]]", ["Done."]),
+        ("Write `[[reply_to_current]]` first.", ["Write `[[reply_to_current]]` first."]),
+        ("[[reply_to_current]]", []),
+    ],
+)
+def test_the_tag_of_a_reply_is_not_shown(text: str, shown: list[str]) -> None:
+    """The program removes the tag from the beginning or the end of a reply."""
+    assert [turn.text for turn in turns_of(KNOWN, HEADER, said("assistant", text))] == shown
