@@ -320,6 +320,21 @@ class SourceTable:
         )
         return [(agent, int(count)) for agent, count in rows]
 
+    def grown_by(self, outcome: str, lines: int, share: float) -> list[tuple[str, int]]:
+        """Return the agents with a source that only grew by lines with an outcome, with the number of these lines.
+
+        A source counts if it has at least a number of `lines` since the start of its last exchange, and if at least a
+        `share` of them has the outcome.
+        """
+        rows = self._db.rows(
+            """SELECT agent, sum(found) FROM (
+                   SELECT agent, lines - (resume ->> 0) + 1 AS added,
+                       coalesce(coverage ->> ?1, 0) - coalesce(resume -> 3 ->> ?1, 0) AS found FROM source)
+               WHERE added >= ?2 AND found >= ?3 * added GROUP BY agent ORDER BY agent""",
+            (outcome, lines, share),
+        )
+        return [(agent, int(count)) for agent, count in rows]
+
     def unaccounted(self) -> list[tuple[str, int, int]]:
         """Return the copies whose number of lines differs from the number of lines with an outcome.
 

@@ -3,8 +3,9 @@
 1. Records of an unknown type, by agent and type.
 2. A version whose lines are skipped far more often than those of earlier versions.
 3. Newest transcripts of an agent without any conversation, while older ones have some.
-4. Unknown columns of a database, and tables that are named like newer generations of tables that are read.
-5. A folder or database that is named like a newer generation of one that is read.
+4. A transcript that grew after its last prompt, but only by messages without text.
+5. Unknown columns of a database, and tables that are named like newer generations of tables that are read.
+6. A folder or database that is named like a newer generation of one that is read.
 
 A shape has the names and types of fields, without their values, because signs are shown in bug reports. Versions and
 names that look like data are replaced by `…`.
@@ -23,6 +24,7 @@ from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.formats import ContainerFormat, TranscriptFormat
 from ...archiver.formats.container_formats import ContainedFormat
 from ...archiver.formats.registry import by_agent
+from ...archiver.formats.transcript_format import SkipReason
 from ...archiver.ingest.transcripts import roots
 from ...archiver.lines import HEAD_BYTES, PARSED, REPEATED, records, split
 from ...archiver.store import Store
@@ -43,6 +45,8 @@ _JUMP: Final = 0.25
 """Difference of the shares of skipped lines from which on a version counts as changed."""
 _NEWEST, _NEWEST_LINES = 5, 10
 """Number of an agent's newest transcripts that are compared with the older ones, and minimum number of their lines."""
+_GROWN, _UNREAD = 50, 0.9
+"""Minimum number of lines since the last prompt of a transcript, and share of them without text."""
 _DATABASES: Final = {".db", ".sqlite", ".sqlite3", ".vscdb"}
 _DEPTH, _FIELDS = 4, 40
 """Maximum depth and number of fields of a shape."""
@@ -66,8 +70,9 @@ def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
     counts = store.sources.coverage_by_version()
     agents = {agent for agent, *_ in counts}
     formats = [by_agent(agent) for agent in AGENTS if agent in agents]
-    recorded = (*_unknown_types(store, raw, counts), *_jumps(counts), *_without_conversation(store))
-    return [*recorded, *_databases(formats), *_generations(formats)]
+    recorded = (*_unknown_types(store, raw, counts), *_jumps(counts))
+    unread = (*_without_conversation(store), *_unread_growth(store))
+    return [*recorded, *unread, *_databases(formats), *_generations(formats)]
 
 
 def shown_version(version: str) -> str:
@@ -149,6 +154,11 @@ def _without_conversation(store: Store) -> Iterator[FormatDrift]:
     for agent, lines in store.sources.newest_without_exchanges(_NEWEST_LINES, _NEWEST):
         problem = f"the {_NEWEST} newest transcripts contain no conversation that can be read"
         yield FormatDrift(agent, "", problem, lines)
+
+
+def _unread_growth(store: Store) -> Iterator[FormatDrift]:
+    for agent, lines in store.sources.grown_by(SkipReason.EMPTY, _GROWN, _UNREAD):
+        yield FormatDrift(agent, "", "a transcript grew, but nothing after its last prompt can be read", lines)
 
 
 def _databases(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:

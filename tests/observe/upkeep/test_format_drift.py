@@ -106,6 +106,25 @@ def test_newest_transcripts_without_conversation_are_a_sign(home: Path, tmp_path
     ]
 
 
+@pytest.mark.parametrize(("lines", "is_sign"), [(49, True), (48, False)])
+def test_a_transcript_that_grew_without_text_is_a_sign(
+    home: Path, tmp_path: Path, lines: int, *, is_sign: bool
+) -> None:
+    """The text of messages moved to another field. The prompt before them was read."""
+    first, *others = session(1, "0.21", *["message"] * (lines + 1))
+    moved = [each | {"message": {"role": "user", "pieces": [{"text": SECRET}]}} for each in others]
+    path = chats(home) / "a.jsonl"
+    path.write_bytes(jsonl([first]))
+    with History(tmp_path) as history:
+        Ingest(history.store, history.raw).run(of_this_user())
+        path.write_bytes(jsonl([first, *moved]))
+        Ingest(history.store, history.raw).run(of_this_user())
+        signs = [(sign.problem, sign.lines) for sign in format_drift(history.store, history.raw)]
+
+    problem = "a transcript grew, but nothing after its last prompt can be read"
+    assert signs == [(problem, lines)] * is_sign
+
+
 def test_newer_generations_are_signs(home: Path, tmp_path: Path) -> None:
     """A folder or a database that differs from a known one by a number may be its successor."""
     (chats(home) / "a.jsonl").write_bytes(jsonl(session(1, "0.21", "message")))
