@@ -220,32 +220,36 @@ _EMPTY: Final = frozenset(
 """Words that name no subject, as in "push whenever ready" and "which approach would you prefer"."""
 _QUESTION: Final = "Question to the user: "
 _INTERRUPTED: Final = "The user interrupted the work on "
-_FAILED: Final = re.compile(r"The last (?:check|command), .+, failed\Z")
-_COMMAND: Final = re.compile(r"The last command, .+, failed\Z")
+_UNANSWERED: Final = "No final reply to "
+_BAD_END: Final = re.compile(r"The last (?:check|command), .+, failed\Z|The user refused the last command, ")
+_COMMAND: Final = re.compile(r"The last command, .+, failed\Z|The user refused the last command, ")
 
 
 def is_open_item(fact: str) -> bool:
     """Return whether a fact of a card is an open item or a next step that names its subject.
 
-    The last command of a session, such as a failed look-up, is no work. A question to the user needs its question mark.
+    The last command of a session, such as a failed look-up or a refused command, is no work. A question to the user needs its question mark.
     """
     if not fact.startswith((OPEN, NEXT)):
         return False
     text = _text(fact)
     if _COMMAND.match(text) or (text.startswith(_QUESTION) and "?" not in text):
         return False
-    stated = text.removeprefix(_QUESTION).removeprefix(_INTERRUPTED)
+    stated = text.removeprefix(_QUESTION).removeprefix(_INTERRUPTED).removeprefix(_UNANSWERED)
     words = {word.lower() for word in _WORD.findall(stated)} - _EMPTY
     return len(words) + len(_NAME.findall(stated)) >= _WORDS_MIN
 
 
 def is_end_state(fact: str) -> bool:
-    """Return whether a fact states where a session stopped: its next step, a question, an interruption, a failed check.
+    """Return whether a fact states where a session stopped.
+
+    It is a next step, a question, an interruption, a request without a final reply, or a failed or refused command.
 
     A later session on the same branch starts from there, so it replaces this fact.
     """
     text = _text(fact)
-    return fact.startswith(NEXT) or text.startswith((_QUESTION, _INTERRUPTED)) or _FAILED.match(text) is not None
+    stops = (_QUESTION, _INTERRUPTED, _UNANSWERED)
+    return fact.startswith(NEXT) or text.startswith(stops) or _BAD_END.match(text) is not None
 
 
 def _text(fact: str) -> str:

@@ -36,6 +36,7 @@ MINOR = re.compile(
 )
 """Pattern for the beginning of a commit subject about tests, chores, documents, formatting or merges."""
 _REFUSED = regex("exchange_analysis.refused")
+_REFUSED_CALL: Final = "The user doesn't want to "
 _CLAIMED = regex("exchange_analysis.claimed")
 _INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
 _CHECK = regex("exchange_analysis.check")
@@ -224,6 +225,11 @@ def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[Commit
     yield from found.values()
 
 
+def is_refusal(result: Turn) -> bool:
+    """Return whether the user refused a call. The result is then the user's reason or a fixed text."""
+    return result.failed and (result.speaker is Speaker.HUMAN or result.text.startswith(_REFUSED_CALL))
+
+
 def _refused(result: Turn) -> bool:
     return result.failed or _REFUSED.search(result.text) is not None
 
@@ -261,10 +267,10 @@ def _plan(turns: Sequence[Turn], results: dict[str, Turn]) -> ProposedPlan | Non
 
 
 def _checks(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[tuple[Turn, bool]]:
-    """Yield each call of a test, linter or build, and whether it failed."""
+    """Yield each call of a test, linter or build that ran, and whether it failed."""
     for turn in turns:
         result = results.get(turn.call) if turn.kind is Kind.CALL and turn.tool in _SHELLS else None
-        if result is not None and _CHECK.match(_command(turn)):
+        if result is not None and not is_refusal(result) and _CHECK.match(_command(turn)):
             yield turn, result.failed
 
 

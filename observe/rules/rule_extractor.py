@@ -27,6 +27,7 @@ from .exchange_analysis import (
     VerifiedObservations,
     analyze_exchange,
     evidence,
+    is_refusal,
     narrative,
     observed_at,
     select,
@@ -38,7 +39,7 @@ from .salience import CAUSE, NAMED, QUESTION_WORDS, RULE, is_intention, is_noise
 from .shell_commands import ShellRun, extract_repairs, shell_runs
 from .statements import Statement, headings, is_filler, is_guess, quote_of, statements
 from .titles import REVIEW, answer_title, best_answer, is_aside
-from .user_request import is_routine, is_specific, trim_to_budget
+from .user_request import is_routine, is_specific, read_request, trim_to_budget
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 _PROCEDURAL = phrases("decisions.procedural")
@@ -145,25 +146,41 @@ _OTHERS = phrases("open_items.others")
 _LENGTHS = range(15, 241)
 _COMMAND_MAX = 60
 _REQUEST_MAX = 120
-_FAILED_END = re.compile(r"The last (check|command), .+, failed\Z")
+_BAD_END = re.compile(r"The last (check|command), .+, (failed)\Z|The user (refused) the last (command), .+\Z")
+_NEXT_TASK = phrases("open_items.next_task")
+"""Pattern for questions about the next task, which is no part of this session."""
+_UNPUSHED = regex("open_items.unpushed")
+_DELIVERS = re.compile(r"\b(?:git|gh)\b[^\n;|&]{0,80}\b(commit|push|merge)\b(?![-\w])")
+"""Pattern for commands that commit, push or merge."""
+_PUBLISHES = re.compile(r"\b(?:push|PR|pull request|merge|publish|release)\b", re.IGNORECASE)
+_GIT = re.compile(r"(?:cd \S+ && )?(?:git|gh)\b")
 _TEXT = {Kind.PROSE, Kind.RECAP, Kind.COMPACTION}
 
 
 def closing_exchanges(exchanges: Sequence[Exchange]) -> Sequence[Exchange]:
     """Return the last exchange with a specific request, and the routine exchanges after it, such as a commit."""
     start = len(exchanges) - 1
-    while start > 0 and is_routine(exchanges[start].prompt) and not exchanges[start].writes:
+    while start > 0 and not exchanges[start].writes and _only_delivers(exchanges[start]):
         start -= 1
     return exchanges[start:]
+
+
+def _only_delivers(exchange: Exchange) -> bool:
+    """Return whether a request names no subject, or the exchange only ran Git commands that commit or publish."""
+    calls = [turn.text.removeprefix(f"{turn.tool}: ") for turn in exchange.active_turns if turn.kind is Kind.CALL]
+    delivers = any(map(_DELIVERS.search, calls)) and all(map(_GIT.match, calls))
+    return delivers or is_routine(exchange.prompt)
 
 
 def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
     """Return the notes at the end of a session, without repetitions.
 
-    For each label, all notes come from the newest text that has notes with this label.
+    For each label, all notes come from the newest text that has notes with this label. A later commit, push or merge
+    closes the notes about it.
     """
     closing = closing_exchanges(exchanges)
     found: dict[NoteLabel, list[HandoffNote]] = {}
+    delivered: set[str] = set()
     concluded = False
     for exchange in reversed(closing):
         replies = [turn for turn in exchange.turns if turn.is_reply and turn.active]
@@ -173,10 +190,14 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
             else:
                 notes = [] if turn.kind is Kind.COMPACTION and concluded else list(notes_of(turn))
             concluded = concluded or (turn.is_reply and _concludes(turn))
+            notes = [note for note in notes if not any(step in note.text.lower() for step in delivered)]
             for label in {note.label for note in notes} - found.keys():
                 found[label] = [note for note in notes if note.label is label]
-    found.setdefault(NoteLabel.OPEN, [])[:0] = _signs(closing)
-    return list({note.text: note for notes in found.values() for note in notes}.values())
+        calls = [turn.text for turn in exchange.turns if turn.kind is Kind.CALL]
+        delivered |= {step for call in calls for step in _DELIVERS.findall(call)}
+    found.setdefault(NoteLabel.OPEN, [])[:0] = _signs(closing, exchanges)
+    kept = {note.text: note for notes in found.values() for note in notes}
+    return [note for text, note in kept.items() if not any(text in other for other in kept if other != text)]
 
 
 def _of_reply(turn: Turn) -> Iterator[HandoffNote]:
@@ -206,14 +227,19 @@ def _left(turn: Turn) -> Iterator[HandoffNote]:
         if announced := _NEXT.match(stated.text):
             yield _note(NoteLabel.NEXT, stated.text[announced.end() :].lstrip(" :—-"), stated)
         elif _LEFT.search(stated.text):
-            yield _note(NoteLabel.OPEN, _with_subject(stated, before), stated)
+            unpushed = _UNPUSHED.search(strip_markdown(stated.raw))
+            yield _note(NoteLabel.OPEN, _unpushed(unpushed) if unpushed else _with_subject(stated, before), stated)
 
 
-def _signs(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
+def _unpushed(found: re.Match[str]) -> str:
+    return f"Not pushed: {found['commit']}" + (f" on {found['branch']}" if found["branch"] else "")
+
+
+def _signs(closing: Sequence[Exchange], exchanges: Sequence[Exchange]) -> Iterator[HandoffNote]:
     """Yield unfinished to-do items, and other signs of unfinished work in the last exchange.
 
-    Signs are an unanswered question, a rejected plan, a failed check or command, an interruption, and a last reply
-    that only announces what follows. A commit, or a reply that reports results, comes later and so outweighs them.
+    Signs are an unanswered question, a rejected plan, a failed check or command, an interruption, and a request
+    without a final reply. A commit, or a reply that reports results, comes later and so outweighs them.
     """
     lists = [turn for each in closing for turn in each.turns if turn.kind is Kind.CALL and turn.tool in _LISTS]
     yield from _unfinished(lists[-1]) if lists else ()
@@ -225,6 +251,17 @@ def _signs(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
         yield _open(text, analysis.plan.line, analysis.plan.title)
     elif analysis.interrupted and title and not analysis.accepted_commits:
         yield _open(f"The user interrupted the work on “{title}”", analysis.request.line, analysis.request.quote)
+    yield from _failure(last, analysis)
+    replies = [turn for turn in last.active_turns if turn.is_reply]
+    if not replies:
+        return
+    yield from _question(replies[-1])
+    if not analysis.interrupted and _is_cut_off(last, analysis, replies[-1]):
+        yield from _unanswered(exchanges)
+
+
+def _failure(last: Exchange, analysis: ExchangeAnalysis) -> Iterator[HandoffNote]:
+    """Yield the last check or command of an exchange if it failed, or if the user refused it."""
     if analysis.left_failing:
         command = analysis.left_failing
         yield _open(f"The last check, {command}, failed", analysis.failures[-1].line, command)
@@ -232,20 +269,37 @@ def _signs(closing: Sequence[Exchange]) -> Iterator[HandoffNote]:
         command = runs[-1].segments[-1].text
         if len(command) > _COMMAND_MAX:
             command = f"{command[:_COMMAND_MAX].rsplit(' ', 1)[0]} …"
-        yield _open(f"The last command, {command}, failed", runs[-1].line, runs[-1].quote)
-    replies = [turn for turn in last.active_turns if turn.is_reply]
-    if not replies:
-        return
-    yield from _question(replies[-1])
-    prompt = next((turn for turn in last.turns if turn.kind is Kind.PROMPT), None)
-    stopped = _announces(replies[-1]) and not (analysis.interrupted or analysis.accepted_commits)
-    if prompt and stopped and (request := one_line(prompt.text, _REQUEST_MAX)):
-        yield _open(f"The session ended during the work on “{request}”", prompt.line, quote_of(prompt.text.strip()))
+        refused = is_refusal(runs[-1].result)
+        text = f"The user refused the last command, {command}" if refused else f"The last command, {command}, failed"
+        yield _open(text, runs[-1].line, runs[-1].quote)
 
 
-def failed_end(notes: Sequence[HandoffNote]) -> str:
-    """Return `check` or `command` if the last check or command of the session failed, or else an empty text."""
-    return next((found[1] for note in notes if (found := _FAILED_END.match(note.text))), "")
+def _is_cut_off(last: Exchange, analysis: ExchangeAnalysis, reply: Turn) -> bool:
+    """Return whether an exchange ends before its final reply: with a call without a result, or an announcement.
+
+    A commit without a result counts as the end of the work, unless a push or a pull request was to follow.
+    """
+    turns = [turn for turn in last.active_turns if turn.kind is not Kind.INJECTED]
+    is_running = turns[-1].kind is Kind.CALL and bool(turns[-1].call)
+    if is_running and _DELIVERS.search(turns[-1].text):
+        return _PUBLISHES.search(f"{last.prompt}\n{reply.text}") is not None
+    return is_running or (_announces(reply) and not analysis.accepted_commits)
+
+
+def _unanswered(exchanges: Sequence[Exchange]) -> Iterator[HandoffNote]:
+    """Yield that the last request has no final reply, with an earlier request if it names no subject."""
+    prompt = next((turn for turn in exchanges[-1].turns if turn.kind is Kind.PROMPT), None)
+    if prompt and (text := one_line(prompt.text, _REQUEST_MAX)):
+        requests = [] if is_specific(text, 3) else map(read_request, reversed(exchanges[:-1]))
+        about = next((request.title for request in requests if is_specific(request.title, 3)), "")
+        after = f", after the work on “{truncate(about, _REQUEST_MAX)}”" if about else ""
+        yield _open(f"No final reply to “{text}”{after}", prompt.line, quote_of(prompt.text.strip()))
+
+
+def bad_end(notes: Sequence[HandoffNote]) -> str:
+    """Return how the last check or command ended, such as `check failed` or `command refused`, or an empty text."""
+    found = next(filter(None, (_BAD_END.match(note.text) for note in notes)), None)
+    return f"{found[1] or found[4]} {found[2] or found[3]}" if found else ""
 
 
 def _is_failure(run: ShellRun) -> bool:
@@ -268,7 +322,7 @@ def _announces(reply: Turn) -> bool:
 def _question(reply: Turn) -> Iterator[HandoffNote]:
     """Yield the question to the user with which a reply ends, with the sentence before it if it names no subject."""
     *others, last = [None, *statements(reply)]
-    if last and last.text.endswith("?") and len(last.text) in _LENGTHS:
+    if last and last.text.endswith("?") and len(last.text) in _LENGTHS and not _NEXT_TASK.search(last.text):
         text = strip_markdown(last.raw) if _PROCEDURAL.search(last.text) else _with_subject(last, others[-1], words=3)
         if is_specific(text):
             yield _note(NoteLabel.OPEN, f"Question to the user: {text}", last)

@@ -17,13 +17,13 @@ from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
 from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling, verify
 from .notes import HandoffNote, NoteLabel, notes_of
 from .outcome import remarks_of
-from .rule_extractor import closing_notes, failed_end
+from .rule_extractor import bad_end, closing_notes
 from .salience import CHANGED, salience
 from .statements import Statement, is_filler, is_guess, is_pitfall, names_cause
 from .titles import is_aside
 from .user_request import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
 
-_OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 3, 2
+_OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 5, 3
 """Maximum number of facts by label."""
 _FILES, _READ, _CONCEPTS = 6, 4, 4
 _FACT_MAX = 180
@@ -72,12 +72,13 @@ def build_card(
         NoteLabel.NEXT: of_label[NoteLabel.NEXT][:_NEXT],
     }
     told = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
-    is_repeated = len(parts) == 1 and all(_is_in(text, parts[0]) for text in told)
+    is_finished = not (labelled[NoteLabel.OPEN] or labelled[NoteLabel.NEXT])
+    is_repeated = is_finished and len(parts) == 1 and all(_is_in(text, parts[0]) for text in told)
     if not title or is_repeated or not (told or parts):
         return None
     facts = [(f"{label}: {text}", evidence) for label, stated in labelled.items() for text, evidence in stated]
-    if failed := failed_end([note for note in notes if note.label is NoteLabel.OPEN]):
-        title = _with_ending(title, f" (last {failed} failed)")  # else the title would read like a success
+    if ending := bad_end([note for note in notes if note.label is NoteLabel.OPEN]):
+        title = _with_ending(title, f" (last {ending})")  # else the title would read like a success
     return trim_to_budget(
         Observation(
             type=ObservationType.GENERAL,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...archiver.lines import heading_of, plan_in
 from ...core.conversation import Exchange, Kind, Speaker, Turn
-from ...core.observation import Observation
+from ...core.observation import NEXT, OPEN, Observation
 from ...core.text import headline, strip_markdown, truncate
 from .salience import NAMED, phrases, regex, salience, word_set
 from .statements import Statement, quote_of, statements, with_valid_quotes
@@ -62,12 +62,12 @@ def _smaller(whole: Observation) -> Observation:
 def _without_least_fact(whole: Observation) -> Observation:
     """Return the observation without a fact that its title states, or else without its least salient fact.
 
-    On a tie, remove the last one.
+    On a tie, remove the last one. Open items and next steps stay longest, because no other text lists them.
     """
 
-    def weight(place: int) -> tuple[bool, int, int]:
+    def weight(place: int) -> tuple[bool, bool, int, int]:
         fact = whole.facts[place]
-        return fact.rstrip(".") not in whole.title, salience(fact), -place
+        return fact.rstrip(".") not in whole.title, fact.startswith((OPEN, NEXT)), salience(fact), -place
 
     least = min(range(len(whole.facts)), key=weight)
     facts = whole.facts[:least] + whole.facts[least + 1 :]

@@ -8,6 +8,7 @@ import orjson
 from ...archiver.lines import one_line
 from ...core.conversation import Speaker, Turn
 from ...core.transcript_page import Call, Outcome
+from ..rules.exchange_analysis import is_refusal
 from ..rules.shell_commands import SHELLS, Segment, command_segments, without_messages
 
 EDIT, READ, SEARCH, SHELL, COMMIT, WEB, SUBAGENT, QUESTION, PLAN, WAIT = (
@@ -76,7 +77,6 @@ _PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", r
 _FOLDER: Final = re.compile(r"cd (?:\"[^\"]+\"|'[^']+'|\S+) && (?=\S)")
 _STATE: Final = re.compile(r"^\[(\w+)\] ", re.MULTILINE)
 _DONE: Final = frozenset({"completed", "done"})
-_REFUSED: Final = "The user doesn't want to proceed with this tool use"
 
 
 def describe_call(call: Turn, position: int, result: Turn | None, cwd: str) -> Call:
@@ -237,8 +237,7 @@ def _outcome(result: Turn | None, check: str) -> Outcome:
     if result is None:
         return Outcome.MISSING
     if result.failed:
-        refused = result.speaker is Speaker.HUMAN or result.text.startswith(_REFUSED)
-        return Outcome.REFUSED if refused else Outcome.FAILED
+        return Outcome.REFUSED if is_refusal(result) else Outcome.FAILED
     return Outcome.FAILED if check and _shows_failure(result.text) else Outcome.DONE
 
 

@@ -113,7 +113,7 @@ LEFT = {
         "Question to the user: Want me to delete them? The old footer files are still in tmp/."
     ),
     "The footer is ready for a review whenever you like.": "The footer is ready for a review whenever you like.",
-    "Let me check the footer of the print view:": "The session ended during the work on “Add a footer”",
+    "Let me check the footer of the print view:": "No final reply to “Add a footer”",
 }
 
 
