@@ -228,7 +228,8 @@ _COMMAND: Final = re.compile(r"The last command, .+, failed\Z|The user refused t
 def is_open_item(fact: str) -> bool:
     """Return whether a fact of a card is an open item or a next step that names its subject.
 
-    The last command of a session, such as a failed look-up or a refused command, is no work. A question to the user needs its question mark.
+    The last command of a session, such as a failed look-up or a refused command, is no work. A question to the user
+    needs its question mark.
     """
     if not fact.startswith((OPEN, NEXT)):
         return False

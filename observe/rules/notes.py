@@ -61,8 +61,11 @@ _HEADED = (NoteLabel.ASKED, NoteLabel.NEXT, NoteLabel.OPEN, NoteLabel.DECIDED, N
 """Labels that the heading of a section can give to its notes."""
 _LABELLED = {label: phrases(f"handoff_notes.{label.name.lower()}") for label in _HEADED}
 _HEADING = regex("notes.heading")
+_BEFORE = regex("notes.before")
+"""Pattern for words and symbols before the name of a section, as in "⚠ A few loose ends"."""
 _NUMBERED = regex("notes.numbered")
 _NUMBERED_MIN = 3
+_RULE_LINE = re.compile(r"\s*(?:-{3,}|\*{3,}|_{3,})\s*\Z")
 _BEGIN = re.compile(r"^\s*(?:<summary>|Summary:)", re.MULTILINE)
 _END = re.compile(r"^\s*(?:</summary>|If you need specific details from before compaction)", re.MULTILINE)
 _NEXT_ACTION = re.compile(r"next (?:action|step|up)s?\s*(?:is|:|—|-)\s*", re.IGNORECASE)
@@ -111,7 +114,7 @@ def _note(label: NoteLabel, stated: Statement, source: str = "") -> HandoffNote:
 def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
     """Yield the label and the text of each section. The label is None for a section about another subject.
 
-    If a text has at least three numbered headings, only these start a section.
+    A section ends at a horizontal rule. If a text has at least three numbered headings, only these start a section.
     """
     label: NoteLabel | None = None
     lines: list[str] = []
@@ -121,7 +124,10 @@ def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
         named = _label(heading) if heading else None
         after = (heading.groupdict().get("after") or "").strip(" —–-") if heading else ""
         after = "" if after.endswith(":") else after.lstrip(": ")
-        if heading and (named or pattern is _NUMBERED or not (heading["plain"] or after)):
+        if pattern is _HEADING and _RULE_LINE.match(line) and any(map(str.strip, lines)):
+            yield label, "\n".join(lines)
+            label, lines = None, []
+        elif heading and (named or pattern is _NUMBERED or not (heading["plain"] or after)):
             yield label, "\n".join(lines)
             label, lines = named, [after]
         else:
@@ -132,6 +138,7 @@ def _sections(text: str) -> Iterator[tuple[NoteLabel | None, str]]:
 def _label(heading: re.Match[str]) -> NoteLabel | None:
     names = heading.groupdict()
     name = next((names[kind] for kind in ("marked", "bold", "numbered", "plain") if names.get(kind)), "").strip()
+    name = _BEFORE.sub("", name, count=1)
     return next((label for label, pattern in _LABELLED.items() if pattern.match(name)), None)
 
 

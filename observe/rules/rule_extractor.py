@@ -146,6 +146,7 @@ _OTHERS = phrases("open_items.others")
 _LENGTHS = range(15, 241)
 _COMMAND_MAX = 60
 _REQUEST_MAX = 120
+_QUESTION_MAX = 150
 _BAD_END = re.compile(r"The last (check|command), .+, (failed)\Z|The user (refused) the last (command), .+\Z")
 _NEXT_TASK = phrases("open_items.next_task")
 """Pattern for questions about the next task, which is no part of this session."""
@@ -250,7 +251,8 @@ def _signs(closing: Sequence[Exchange], exchanges: Sequence[Exchange]) -> Iterat
         text = f"The plan “{analysis.plan.title}” was proposed, and not carried out in this session"
         yield _open(text, analysis.plan.line, analysis.plan.title)
     elif analysis.interrupted and title and not analysis.accepted_commits:
-        yield _open(f"The user interrupted the work on “{title}”", analysis.request.line, analysis.request.quote)
+        text = f"The user interrupted the work on {_with_work(title, exchanges)}"
+        yield _open(text, analysis.request.line, analysis.request.quote)
     yield from _failure(last, analysis)
     replies = [turn for turn in last.active_turns if turn.is_reply]
     if not replies:
@@ -287,13 +289,17 @@ def _is_cut_off(last: Exchange, analysis: ExchangeAnalysis, reply: Turn) -> bool
 
 
 def _unanswered(exchanges: Sequence[Exchange]) -> Iterator[HandoffNote]:
-    """Yield that the last request has no final reply, with an earlier request if it names no subject."""
+    """Yield that the last request has no final reply."""
     prompt = next((turn for turn in exchanges[-1].turns if turn.kind is Kind.PROMPT), None)
     if prompt and (text := one_line(prompt.text, _REQUEST_MAX)):
-        requests = [] if is_specific(text, 3) else map(read_request, reversed(exchanges[:-1]))
-        about = next((request.title for request in requests if is_specific(request.title, 3)), "")
-        after = f", after the work on “{truncate(about, _REQUEST_MAX)}”" if about else ""
-        yield _open(f"No final reply to “{text}”{after}", prompt.line, quote_of(prompt.text.strip()))
+        yield _open(f"No final reply to {_with_work(text, exchanges)}", prompt.line, quote_of(prompt.text.strip()))
+
+
+def _with_work(request: str, exchanges: Sequence[Exchange]) -> str:
+    """Return the last request in quotation marks, with the request before it if the last one names no subject."""
+    earlier = [] if is_specific(request) else map(read_request, reversed(exchanges[:-1]))
+    work = next((each.title for each in earlier if is_specific(each.title)), "")
+    return f"“{request}”" + (f", after the work on “{truncate(work, _REQUEST_MAX)}”" if work else "")
 
 
 def bad_end(notes: Sequence[HandoffNote]) -> str:
@@ -320,10 +326,16 @@ def _announces(reply: Turn) -> bool:
 
 
 def _question(reply: Turn) -> Iterator[HandoffNote]:
-    """Yield the question to the user with which a reply ends, with the sentence before it if it names no subject."""
+    """Yield the question to the user with which a reply ends, with the sentence before it if it names no subject.
+
+    The question comes first, because a long text loses its end.
+    """
     *others, last = [None, *statements(reply)]
     if last and last.text.endswith("?") and len(last.text) in _LENGTHS and not _NEXT_TASK.search(last.text):
-        text = strip_markdown(last.raw) if _PROCEDURAL.search(last.text) else _with_subject(last, others[-1], words=3)
+        text = _with_subject(last, others[-1], words=3)
+        question = text[: text.find("?") + 1]
+        if len(question) > _QUESTION_MAX:
+            text = f"{truncate(question, _QUESTION_MAX)} …?"
         if is_specific(text):
             yield _note(NoteLabel.OPEN, f"Question to the user: {text}", last)
 

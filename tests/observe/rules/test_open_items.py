@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Speaker, Turn
 from palaver.observe.rules.notes import NoteLabel
-from palaver.observe.rules.rule_extractor import closing_notes
+from palaver.observe.rules.rule_extractor import bad_end, closing_notes
 
 from .exchange_script import Script
 
@@ -133,3 +133,81 @@ def test_later_results_close_open_work() -> None:
     assert left(committed.injected("[Request interrupted by user]")) == []
     assert left(reported.said("`page.py` builds the footer twice, because `render` calls `footer()` again.")) == []
     assert left(Script().asked("Explain it").said("It is in `page.py`. Let me know if you want more.")) == []
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "## Loose ends",
+        "### ⚠️ Not verified",
+        "**A few caveats:**",
+        "Known issues:",
+        "## What I couldn't test",
+        "## For later",
+    ],
+)
+def test_headings_of_what_is_left(heading: str) -> None:
+    """The items or the paragraph below a heading for what is left are open, up to the next heading or rule."""
+    after = "\n\n---\n\nThe footer of the shop is blue."
+    listed_below = f"Added it.\n\n{heading}\n\n- The print view has no footer\n- Let me know if you want one{after}"
+    paragraph = f"Added it.\n\n{heading}\n\nThe print view has no footer.{after}"
+
+    assert left(Script().asked("Add a footer").said(listed_below)) == ["The print view has no footer"]
+    assert left(Script().asked("Add a footer").said(paragraph)) == ["The print view has no footer."]
+
+
+def test_a_commit_that_is_not_pushed() -> None:
+    """A commit that is not pushed is open with its hash and branch, until a later exchange pushes it."""
+    script = Script().asked("Add a footer").said("Done — committed as `fbab1228` on `next` (not pushed).")
+    pushed = Script().asked("ship it to the world").ran("git push origin next", "done").said("Pushed `next`.")
+
+    assert left(script) == ["Not pushed: fbab1228 on next"]
+    assert left(script, Script().asked("thanks").said("You are welcome.")) == ["Not pushed: fbab1228 on next"]
+    assert left(script, pushed) == []
+
+
+def test_a_refused_command_is_not_a_failed_one() -> None:
+    """A command or check that the user refused did not fail."""
+    for command in ("gh issue view 7340", "pytest -q"):
+        script = Script().asked("Find the cause of issue 7340 in the footer").said("I will look at it now.")
+        refused = script.ran(command, "The user doesn't want to proceed with this tool use.", failed=True)
+        stopped = refused.injected("[Request interrupted by user for tool use]")
+
+        assert left(stopped) == [
+            "The user interrupted the work on “Find the cause of issue 7340 in the footer”",
+            f"The user refused the last command, {command}",
+        ]
+        assert bad_end(closing_notes(in_order(stopped))) == "command refused"
+
+
+def running(script: Script, command: str) -> Script:
+    line = len(script.turns) + 1
+    script.turns.append(Turn(line, Speaker.ASSISTANT, Kind.CALL, f"Bash: {command}", tool="Bash", call="r"))
+    return script
+
+
+def test_a_session_without_a_final_reply() -> None:
+    """A call without a result is open, with an earlier request if the last one names no subject."""
+    work = Script().asked("Add a footer to the print view").edited("page.py").said("The footer is in `page.py`.")
+    commit = running(Script().asked("commit this"), "git commit -m Footer")
+    push = running(Script().asked("please push").said("I commit it first."), "git commit -m Footer")
+    check = running(Script().asked("Check the links of the footer").said("The links are checked next."), "make links")
+    stopped = Script().asked("commit").ran("git status").injected("[Request interrupted by user]")
+
+    assert left(work, commit) == []
+    assert left(work, push) == ["No final reply to “please push”, after the work on “Add a footer to the print view”"]
+    assert left(work, check) == ["No final reply to “Check the links of the footer”"]
+    assert left(work, stopped) == [
+        "The user interrupted the work on “Commit”, after the work on “Add a footer to the print view”"
+    ]
+
+
+def test_questions() -> None:
+    """A question comes before its context and keeps its mark. A question about the next task is not open."""
+    long = "Should the totals of the footer " + "and of the header " * 8 + "be shown?"
+
+    assert left(Script().asked("Fix it").said("Two pages differ. Should I commit the footer of the print view?")) == [
+        "Question to the user: Should I commit the footer of the print view?"
+    ]
+    assert left(Script().asked("Fix it").said(long))[0].endswith(" …?")
+    assert left(Script().asked("Fix it").said("I logged it. What's the task you'd like to work on?")) == []
