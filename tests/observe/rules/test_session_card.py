@@ -76,6 +76,7 @@ def test_a_single_observation_needs_no_card() -> None:
     """A session with one observation has a card only if the card says more than the observation."""
     assert summary(footer()) is None
     assert summary(Script().asked("Where is the footer of the shop?").said("In the shop.")) is None
+    assert facts(footer("Added a footer to `page.py`. It is ready to merge."))["Open"]
 
 
 def test_result_of_a_request_is_not_repeated() -> None:

@@ -44,6 +44,15 @@ def test_narrative_is_trimmed_before_modified_files() -> None:
     assert len(found.files_modified) >= 8
 
 
+def test_open_items_are_trimmed_last() -> None:
+    """An open item stays longer than more salient facts, because no other text lists it."""
+    one = whole(8, 0, 0, 60)
+    found = trim_to_budget(replace(one, facts=(*one.facts[:-1], "Open: it is slow")))
+
+    assert "Open: it is slow" in found.facts
+    assert len(found.facts) < len(one.facts)
+
+
 def test_small_observation_is_unchanged() -> None:
     """An observation within the budget stays unchanged."""
     assert trim_to_budget(whole(3, 2, 2, 5)) == whole(3, 2, 2, 5)
