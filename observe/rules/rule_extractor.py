@@ -42,6 +42,10 @@ from .titles import REVIEW, answer_title, best_answer, is_aside
 from .user_request import is_routine, is_specific, read_request, trim_to_budget
 
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
+_DECISIONS_MAX = 12
+"""Maximum number of decisions of an exchange."""
+_CHOICE_MAX, _ANSWER_MAX = 80, 50
+"""Maximum characters of an answer that decides something, and of the answer in a title."""
 _PROCEDURAL = phrases("decisions.procedural")
 """Pattern for questions about the next step, whose answers have no lasting effect."""
 _NO_CHOICE = phrases("decisions.no_choice")
@@ -57,9 +61,17 @@ _PREFERENCE = phrases("decisions.preference")
 
 
 def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterator[Observation]:
-    """Yield up to two observations: one of the answered choices, and one of the user's own rulings."""
-    answers = [each for each in analysis.answers if _is_choice(each)]
-    if any(is_specific(f"{_subject(each.question)} {each.choice}") for each in answers):
+    """Yield an observation for each question that the user answered, and one for the user's own rulings.
+
+    An answer that names no subject belongs to the answer before it.
+    """
+    groups: list[list[UserAnswer]] = []
+    for answer in filter(_is_choice, analysis.answers):
+        if is_specific(f"{_last_sentence(answer.question)} {answer.choice}"):
+            groups.append([answer])
+        elif groups:
+            groups[-1].append(answer)
+    for answers in groups[:_DECISIONS_MAX]:
         yield _from_answers(exchange, analysis, answers)
     typed = analysis.request.statements if analysis.request.human else ()
     if rulings := [each for each in (*typed, *analysis.objections) if _is_ruling(each)][:4]:
@@ -67,9 +79,13 @@ def extract_decisions(exchange: Exchange, analysis: ExchangeAnalysis) -> Iterato
 
 
 def _is_choice(answer: UserAnswer) -> bool:
-    """Return whether an answer decides something. One that points elsewhere, or leaves the choice open, does not."""
+    """Return whether an answer decides something.
+
+    An answer that points elsewhere, or leaves the choice open, does not. A long one discusses the question.
+    """
     undecided = _NO_CHOICE.match(answer.choice) or _POINTER.match(answer.choice)
-    return not (undecided or _PROCEDURAL.search(answer.question))
+    is_short = len(answer.choice) <= _CHOICE_MAX and "?" not in answer.choice
+    return is_short and not (undecided or _PROCEDURAL.search(answer.question))
 
 
 def _is_ruling(statement: Statement) -> bool:
@@ -84,38 +100,34 @@ def _is_ruling(statement: Statement) -> bool:
 
 
 def _from_answers(exchange: Exchange, analysis: ExchangeAnalysis, answers: Sequence[UserAnswer]) -> Observation:
-    kept = answers[:8]
     about = analysis.request.title
     return Observation(
         type=ObservationType.DECISION,
-        title=_title(kept),
-        subtitle=truncate(kept[0].question, 160),
-        narrative=narrative([f"Asked while working on: {about}" if about else "", _answer_text(kept[0])]),
-        facts=tuple(_answer_text(answer) for answer in kept),
-        concepts=concepts([f"{answer.question} {answer.choice}" for answer in kept], ()),
-        evidence=tuple(Evidence(answer.line, answer.line, answer.quote) for answer in kept),
+        title=_title(answers[0]),
+        subtitle=truncate(answers[0].question, 160),
+        narrative=narrative([f"Asked while working on: {about}" if about else "", _answer_text(answers[0])]),
+        facts=tuple(_answer_text(answer) for answer in answers),
+        concepts=concepts([f"{answer.question} {answer.choice}" for answer in answers], ()),
+        evidence=tuple(Evidence(answer.line, answer.line, answer.quote) for answer in answers),
         at=observed_at(exchange),
         origin="human",
     )
 
 
-def _title(answers: Sequence[UserAnswer]) -> str:
-    """Return the first question with its answer, and the number of further answers."""
-    choice = strip_markdown(_RECOMMENDED.sub("", answers[0].choice))
-    more = f" (and {len(answers) - 1} more)" if len(answers) > 1 else ""
-    room = TITLE_MAX - len(more)
-    question = _subject(answers[0].question)
-    short = shorten(choice, room - len(question) - 2) or headline(choice, room)
-    if question and short and len(question) + len(short) + 2 <= room:
-        return f"{question}: {short}{more}"
-    stands_alone = short and not (_POINTS.search(short) or _PRONOUN.search(short))
-    return f"{short if stands_alone else truncate(answers[0].question, room)}{more}"
+def _title(answer: UserAnswer) -> str:
+    """Return the question, or the clause at its start, with the answer."""
+    choice = strip_markdown(_RECOMMENDED.sub("", answer.choice))
+    choice = shorten(choice, _ANSWER_MAX) or truncate(choice, _ANSWER_MAX)
+    question, room = _last_sentence(answer.question), TITLE_MAX - len(choice) - 2
+    start = question.partition(", ")[0]
+    short = shorten(question, room) or (start if len(start) <= room else truncate(question, room))
+    return f"{short}: {choice}"
 
 
-def _subject(question: str) -> str:
+def _last_sentence(question: str) -> str:
     """Return the last sentence of a question, without its question mark."""
     last = [question[start:end] for start, end in sentences(question)][-1:]
-    return headline(" ".join(last).rstrip("?"), TITLE_MAX * 2 // 3)
+    return strip_markdown(" ".join(last)).rstrip("?")
 
 
 def _answer_text(answer: UserAnswer) -> str:
@@ -375,10 +387,12 @@ _PULL_REQUEST = re.compile(r"/pull/(\d+)|\bPR\s?#?(\d+)")
 def extract_verdict(exchange: Exchange, analysis: ExchangeAnalysis, files: TouchedFiles) -> Observation | None:
     """Return what an investigation found that the user asked for, or None.
 
-    Without a question that names its subject, and an answer to it, there is no verdict.
+    Without a question that names its subject, and a final reply that answers it, there is no verdict.
     """
     request = analysis.request
-    if not request.human or request.routine or not is_specific(request.title):
+    turns = [turn for turn in exchange.active_turns if turn.kind is not Kind.INJECTED]
+    is_answered = bool(turns) and turns[-1].is_reply and not analysis.interrupted
+    if not (is_answered and request.human) or request.routine or not is_specific(request.title):
         return None
     if REVIEW.match(request.title):
         return _review(exchange, analysis, files)

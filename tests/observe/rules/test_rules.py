@@ -239,19 +239,40 @@ def test_plan_without_approval_is_no_observation() -> None:
 
 
 def test_answers_are_the_users_decisions() -> None:
-    """An answer to a question is a decision of human origin, with the question and the answer."""
+    """Each answer to a question is a decision of human origin. One without a subject belongs to that before it."""
     script = (
         Script()
         .asked("Add an export of all orders")
-        .chose(("Which format?", "CSV with a header line"), ("Where to?", "S3"))
+        .chose(("Which format?", "CSV with a header line"), ("Where to?", "S3"), ("Which delimiter?", "Tabs"))
         .edited("src/export.py")
     )
 
-    decision = next(found for found in observed(script) if found.origin == "human")
+    decision, other = (found for found in observed(script) if found.origin == "human")
 
     assert decision.type is ObservationType.DECISION
-    assert decision.title == "Which format: CSV with a header line (and 1 more)"
+    assert decision.title == "Which format: CSV with a header line"
     assert decision.facts == ("Which format? → CSV with a header line", "Where to? → S3")
+    assert other.title == "Which delimiter: Tabs"
+
+
+def test_title_of_a_decision_keeps_its_question() -> None:
+    """A long question is cut at a clause. An answer that discusses the question is no decision."""
+    question = "When the rates are missing and the tax service is down, what should the nightly export of orders do?"
+    script = Script().asked("Export the orders")
+    chosen = script.chose((question, "Skip the order (Recommended)"), ("Which rates apply?", "I do not know, " * 8))
+
+    assert [found.title for found in observed(chosen) if found.origin == "human"] == [
+        "When the rates are missing and the tax service is down: Skip the order"
+    ]
+
+
+def test_a_verdict_needs_a_final_reply() -> None:
+    """What the agent said before a call that the user interrupted is no finding."""
+    said = "The nightly job fails because `fstab` was renamed on the server."
+    script = Script().asked("Why does the nightly job fail?").said(said)
+
+    assert only(script).title
+    assert observed(script.ran("mount", "", failed=True).injected("[Request interrupted by user]")) == ()
 
 
 def test_objection_that_names_its_subject_is_the_users_decision() -> None:
