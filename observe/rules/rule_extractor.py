@@ -309,15 +309,16 @@ def _unanswered(exchanges: Sequence[Exchange]) -> Iterator[HandoffNote]:
 
 def _with_work(request: str, exchanges: Sequence[Exchange]) -> str:
     """Return the last request in quotation marks, with the request before it if the last one names no subject."""
-    earlier = [] if is_specific(request) else map(read_request, reversed(exchanges[:-1]))
-    work = next((each.title for each in earlier if is_specific(each.title)), "")
+    earlier = () if is_specific(request) else exchanges[:-1]
+    titles = (read_request(exchange).title for exchange in reversed(earlier))
+    work = next(filter(is_specific, titles), "")
     return f"“{request}”" + (f", after the work on “{truncate(work, _REQUEST_MAX)}”" if work else "")
 
 
 def bad_end(notes: Sequence[HandoffNote]) -> str:
     """Return how the last check or command ended, such as `check failed` or `command refused`, or an empty text."""
-    found = next(filter(None, (_BAD_END.match(note.text) for note in notes)), None)
-    return f"{found[1] or found[4]} {found[2] or found[3]}" if found else ""
+    ending = next(filter(None, (_BAD_END.match(note.text) for note in notes)), None)
+    return f"{ending[1] or ending[4]} {ending[2] or ending[3]}" if ending else ""
 
 
 def _is_failure(run: ShellRun) -> bool:
