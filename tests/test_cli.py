@@ -876,7 +876,7 @@ def test_a_closed_pipe_is_not_an_error(arguments: list[str]) -> None:
 def test_characters_outside_the_encoding_become_question_marks() -> None:
     """Characters that the terminal encoding cannot represent are replaced by question marks."""
     latin = os.environ | {"PYTHONIOENCODING": "iso-8859-1"}
-    done = ran("show", "obs-16", env=latin, encoding="iso-8859-1")
+    done = ran("show", "obs-17", env=latin, encoding="iso-8859-1")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "The user said: ?" in done.stdout

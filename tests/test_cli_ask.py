@@ -33,7 +33,7 @@ def test_answer_is_printed_with_sources() -> None:
     page = palaver("ask", "sqlite", "or", "json", "files", "--no-model").stdout
 
     assert page.splitlines()[1].startswith("**Best answer** (decision, 2026-02-03): Use SQLite, one file")
-    assert "[obs-18, 0b6f:" in page
+    assert "[obs-19, 0b6f:" in page
     assert "`claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.jsonl`" in page
     assert f"\n~{count(page)} tokens; the cited conversations have ~1,312." in page
 
@@ -41,7 +41,7 @@ def test_answer_is_printed_with_sources() -> None:
 @pytest.mark.usefixtures("archived")
 def test_citations_can_be_read() -> None:
     """`show` and `read` accept the citations as they are printed."""
-    assert "SQLite" in palaver("show", "obs-18").stdout
+    assert "SQLite" in palaver("show", "obs-19").stdout
     assert "Lines: 11-11 of 26" in palaver("read", "0b6f", "11").stdout
 
 

@@ -19,7 +19,7 @@ from palaver.core.home import Home
 from .observe.llm.server import FakeProvider, Sent, message, tool_use
 from .observe.llm.test_agent_command import AGENT, is_running, until
 
-ANSWER = "**Answer.** SQLite, because the plug is pulled. [obs-18]\n\n## Sources\n- obs-18, tide-clock, 2026-02-03"
+ANSWER = "**Answer.** SQLite, because the plug is pulled. [obs-19]\n\n## Sources\n- obs-19, tide-clock, 2026-02-03"
 QUESTION = ("sqlite", "or", "json", "files")
 
 
@@ -80,7 +80,7 @@ def test_json_has_the_answer_and_the_receipt(provider: FakeProvider) -> None:
     found: dict[str, Any] = json.loads(palaver(*QUESTION, "--json").stdout)
 
     assert found["text"].startswith("**Answer.**")
-    assert [source["id"] for source in found["sources"]] == ["obs-18"]
+    assert [source["id"] for source in found["sources"]] == ["obs-19"]
     assert found["notices"] == ["Without a valid source, and marked: 1 claim."]
     assert found["receipt"]["model"] == "m"
 

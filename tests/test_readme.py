@@ -179,7 +179,7 @@ def test_the_sample_is_loaded_beside_a_history(home: Path) -> None:
     """On a machine with a history, `--demo` loads the sample alone, in a home of its own."""
     demo.history(home / ".claude" / "projects")
 
-    assert "[obs-18, 0b6f:" in in_a_pipe("--demo", "ask", "sqlite or json files")
+    assert "[obs-19, 0b6f:" in in_a_pipe("--demo", "ask", "sqlite or json files")
     with Store.open(Home.find().root / "demo" / "palaver.db") as store:
         assert {source.path.is_relative_to(DEMO) for source in store.sources.all()} == {True}
     assert Home.find().is_new

@@ -101,7 +101,7 @@ def test_a_client_reads_sessions_and_starts_prompts(archive: Home, era: str) -> 
             assert (each.title or "").partition(":")[0] in {"tide-clock", "seed-library"}
             assert text(await client.read_resource(each.uri)).startswith("Retrieved 1 session:\n<recalled-")
         assert text(await client.read_resource("palaver://session/0b6f")).count("tide-clock") > 0
-        assert "Use SQLite, one file" in text(await client.read_resource("palaver://observation/obs-18"))
+        assert "Use SQLite, one file" in text(await client.read_resource("palaver://observation/obs-19"))
 
         templates = (await client.list_resource_templates()).resource_templates
         assert [each.uri_template for each in templates] == ["palaver://observation/{id}", SESSION]
@@ -174,7 +174,7 @@ def test_arguments_are_completed_from_the_archive(archive: Home, era: str) -> No
         "palaver://session/_",
         "palaver://session/obs-23",
         "palaver://observation/0b6f",
-        "palaver://observation/obs-18?raw=1",
+        "palaver://observation/obs-19?raw=1",
         "palaver://observation/obs-99999999999999999999",
         "palaver://observation/obs-999",
         "palaver://observation/obs-٢٣",

@@ -8,12 +8,12 @@ PATH = "claude-code/-home-demo-tide-clock/0b6f21c4-3d0e-4f57-9a41-2c7d5e8f1a01.j
 
 def test_known_citations_are_unmarked(archive: ArchiveSearch) -> None:
     """IDs, lines of a path and lines of a session ID that exist stay as they are."""
-    text = f"We use SQLite [obs-17, {PATH}:13], as said before [{PATH}:2-11; 0b6f:13]."
+    text = f"We use SQLite [obs-18, {PATH}:13], as said before [{PATH}:2-11; 0b6f:13]."
     checked = CitationChecker(archive).check(text)
 
     assert checked.text == text
     assert [(each.id, each.path, each.start_line, each.end_line) for each in checked.sources] == [
-        ("obs-17", PATH, 13, 24),
+        ("obs-18", PATH, 13, 24),
         ("", PATH, 13, 13),
         ("", PATH, 2, 11),
         ("", PATH, 13, 13),
@@ -39,9 +39,9 @@ def test_invented_citations_are_marked(archive: ArchiveSearch) -> None:
 
 def test_lines_of_another_conversation_are_marked(archive: ArchiveSearch) -> None:
     """An entry and lines that are cited together are from the same conversation. A list of sources can mix them."""
-    checked = CitationChecker(archive).check("As decided [obs-17, 1c90:2]. As fixed [obs-19, 1c90:2; 0b6f:13].")
+    checked = CitationChecker(archive).check("As decided [obs-18, 1c90:2]. As fixed [obs-20, 1c90:2; 0b6f:13].")
 
-    assert checked.text == f"As decided [obs-17, 1c90:2 {UNVERIFIED}]. As fixed [obs-19, 1c90:2; 0b6f:13]."
+    assert checked.text == f"As decided [obs-18, 1c90:2 {UNVERIFIED}]. As fixed [obs-20, 1c90:2; 0b6f:13]."
 
 
 def test_other_text_is_no_citation(archive: ArchiveSearch) -> None:
