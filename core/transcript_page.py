@@ -270,6 +270,24 @@ class FileEdits(Struct, frozen=True):
     edits: tuple[tuple[int, Call], ...]
 
 
+class SubagentAnswer(Struct, frozen=True):
+    """Answer of a sub-agent in the session that started it.
+
+    Attributes:
+        parent: Name of this session in addresses.
+        part: Number of its file with the answer.
+        line: Line of the answer or, without an answer, of the call.
+        text: The answer, or an empty string if none is recorded.
+        outcome: Outcome of the call.
+    """
+
+    parent: str
+    part: int
+    line: int
+    text: str
+    outcome: Outcome
+
+
 class FoundText(Struct, frozen=True):
     """Match of a text in a session: the text before, the match itself and the text after it."""
 

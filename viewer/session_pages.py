@@ -39,11 +39,12 @@ def session_page(request: Request) -> Response:
     if set(numbers.values()) == {None} and "end" not in request.query_params and views.has_ended(number):
         numbers |= {"part": 1, "start": 1}
     page = views.pages.page(number, **numbers)
+    at_end = page.later is None and page.part == page.parts
     return _render(
         request, views, number, "session.html.j2", page=page, line=numbers["line"],
         target=_step_with(page, numbers["line"]),
         label=archive_of(request).store.session_labels.of([number]).get(number, SessionLabel()),
-        at_end=page.later is None and page.part == page.parts,
+        at_end=at_end, answer=views.answer_of(number) if at_end else None,
     )  # fmt: skip
 
 

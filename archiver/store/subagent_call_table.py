@@ -15,6 +15,14 @@ class SubagentCall(NamedTuple):
     session: int
 
 
+class StartingCall(NamedTuple):
+    """Call that started a certain sub-agent: the exchange that contains it, its ID, and the number of sub-agents."""
+
+    exchange: int
+    call: str
+    subagents: int
+
+
 class SubagentCallTable:
     """Table of the calls in each source, each with the ID that the agent gave to the sub-agent."""
 
@@ -54,3 +62,22 @@ class SubagentCallTable:
             (source, listed(calls), listed(scopes), SessionKind.SUBAGENT),
         )
         return [SubagentCall(*row) for row in rows]
+
+    def starting(self, session: int) -> StartingCall | None:
+        """Return the call that started the sub-agent with this session, or None if it is not archived.
+
+        A nested sub-agent has the scope of the session that started the first one.
+        """
+        row = self._db.one(
+            """SELECT e.item, c.call,
+                   (SELECT count(*) FROM subagent_call o WHERE (o.source, o.call) = (c.source, c.call))
+               FROM session s JOIN subagent_call c ON c.native_id = s.native_id
+                   JOIN source t ON t.id = c.source JOIN session p ON p.id = t.session
+                   JOIN exchange e ON e.source = c.source
+               WHERE s.id = ? AND p.agent = s.agent AND p.id <> s.id
+                   AND (p.native_id IN (s.parent_id, s.scope) OR p.scope = s.scope)
+                   AND instr(e.turns, CAST(c.call AS BLOB))
+               ORDER BY p.native_id = s.parent_id DESC, e.source, e.ordinal LIMIT 1""",
+            (session,),
+        )
+        return None if row is None else StartingCall(*row)

@@ -21,14 +21,17 @@ from ...core.transcript_page import (
     CardFact,
     FileEdits,
     FoundText,
+    Outcome,
     OutlinePrompt,
     SessionHeader,
     Step,
     StepKind,
+    SubagentAnswer,
 )
 from ...search.present.details import SessionNames
 from ...search.present.transcript_reader import TranscriptReader
 from .call_details import CallDetails
+from .steps import placed
 from .transcript_pages import SessionFile, TranscriptPages, session_name
 
 _PROMPT: Final = 200
@@ -42,6 +45,10 @@ _FILES: Final = 200
 _SUBAGENT_TEXT: Final = 20_000
 _RUNNING: Final = 3_600_000
 """Milliseconds after its last entry during which a session counts as running."""
+_ADDED: Final = re.compile(r"\n*agentId: \S+ \(for resuming[^\n]*\n(?s:<usage>.*</usage>)?\s*\Z")
+"""Text that Claude Code adds to the answer of a sub-agent."""
+_LAUNCHED: Final = "Async agent launched successfully"
+"""Beginning of the result of a call whose sub-agent answers later."""
 _WORD: Final = re.compile(r"\w+")
 _LONG_WORD: Final = 4
 """Minimum characters of a word that identifies a turn."""
@@ -148,7 +155,29 @@ class SessionViews:
             number = self.number(detail.call.subagent.session)
             first, last = self._store.exchanges.first_of_session(number), self._store.exchanges.last_of_session(number)
             prompt, answer = (first.prompt if first else "") or prompt, last.answer if last else ""
-        return _beginning(prompt), _beginning(answer or detail.output.text)
+        return _beginning(prompt), _beginning(answer) or _answer_in(detail)
+
+    def answer_of(self, number: int) -> SubagentAnswer | None:
+        """Return the answer that a sub-agent gave to its parent, or None if no archived call started the session.
+
+        The result of a call that started several sub-agents is no answer of one of them.
+        """
+        started = self._store.subagent_calls.starting(number)
+        stored = self._store.exchanges.load([started.exchange]) if started else {}
+        for entry in stored.values():
+            files = [file.source.id for file in self.pages.files(entry.session)]
+            calls = (turn for turn in placed(entry.exchange.turns) if started and turn.turn.call == started.call)
+            call = next(calls, None)
+            if started is None or call is None or entry.source not in files:
+                return None
+            part = files.index(entry.source) + 1
+            place = self.call_at(entry.session, part, call.turn.line, call.position)
+            detail = self.details.call(entry.session, part, *place)
+            answer = _answer_in(detail) if started.subagents == 1 else ""
+            line = detail.call.result_line or detail.call.line
+            parent = session_name(self._store, entry.session)
+            return SubagentAnswer(parent, part, line, answer, detail.call.outcome)
+        return None
 
     def place_of(self, item: str, line: int, text: str = "") -> tuple[int, int] | None:
         """Return the part of its session and the line on which an exchange or observation contains a text.
@@ -247,6 +276,12 @@ def _line_with(exchange: Exchange, text: str) -> int | None:
     ]
     count, _, line = max(shares, default=(0, False, 0))
     return -line if words and count * 2 >= len(words) else None
+
+
+def _answer_in(detail: CallDetail) -> str:
+    """Return the answer of a sub-agent in the result of its call, or an empty string if it did not answer."""
+    text = "" if detail.call.outcome is not Outcome.DONE else detail.output.text
+    return "" if text.startswith(_LAUNCHED) else _beginning(_ADDED.sub("", text))
 
 
 def _beginning(text: str) -> str:

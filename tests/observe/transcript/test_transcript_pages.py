@@ -1,6 +1,7 @@
 """Tests of the pages of a session."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from palaver.core.errors import InvalidInput
 from palaver.core.tokens import TokenCounts
-from palaver.core.transcript_page import Step, StepKind, TranscriptPage
+from palaver.core.transcript_page import Outcome, Step, StepKind, SubagentAnswer, TranscriptPage
 from palaver.observe.transcript.session_views import SessionViews
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
@@ -127,37 +128,61 @@ def test_the_tokens_of_an_exchange_count_each_reply_once(tmp_path: Path) -> None
         assert two.usage == TokenCounts(2, 4, 100)
 
 
-def test_a_sub_agent_is_linked_to_its_call(tmp_path: Path) -> None:
+@contextmanager
+def delegated(folder: Path, answer: str, *own: dict[str, Any]) -> Generator[tuple[SessionViews, int, int]]:
+    """Open a session whose sub-agent wrote the records `own`, with the numbers of both."""
     task = {"description": "Find it", "prompt": "Find the bug in the parser.", "subagent_type": "Explore"}
     records = conversation(
         user("Fix the bug"),
         assistant(tool("Task", task, "toolu-1")),
-        result("It is in line 3.", {"agentId": "a1b2c3"}, "toolu-1"),
+        result(answer, {"agentId": "a1b2c3"}, "toolu-1"),
         assistant(text("Fixed.")),
     )
     child = [
         {**record, "isSidechain": True, "agentId": "a1b2c3"}
-        for record in conversation(user("Find the bug in the parser."), assistant(text("It is in line 3.")))
+        for record in conversation(user("Find the bug in the parser."), *own)
     ]
     for number, record in enumerate(child):
         record["uuid"] = f"99999999-0000-4000-8000-00000000000{number}"
-    with History(tmp_path) as history:
+    with History(folder) as history:
         history.write(records)
-        folder = history.path().with_suffix("") / "subagents"
-        folder.mkdir(parents=True)
-        (folder / "agent-a1b2c3.jsonl").write_bytes(jsonl(child))
+        subagents = history.path().with_suffix("") / "subagents"
+        subagents.mkdir(parents=True)
+        (subagents / "agent-a1b2c3.jsonl").write_bytes(jsonl(child))
         history.ingest()
         views = SessionViews(history.home, history.store)
-        number = views.number(ORIGINAL)
+        yield views, views.number(ORIGINAL), views.number("agent-a1b2c3")
+
+
+def test_a_sub_agent_is_linked_to_its_call(tmp_path: Path) -> None:
+    with delegated(tmp_path, "It is in line 3.", assistant(text("It is in line 3."))) as (views, number, own):
         step = next(step for step in steps(views.pages.page(number)) if step.kind is StepKind.SUBAGENT)
         link = step.calls[0].subagent
         assert link is not None
-        own = views.number(link.session)
         detail = views.details.call(number, 1, step, 0)
 
-        assert history.store.sessions.load(own).native_id == "agent-a1b2c3"
+        assert views.number(link.session) == own
         assert views.subagent(detail) == ("Find the bug in the parser.", "It is in line 3.")
         assert steps(views.pages.page(own))[0].kind is StepKind.TASK
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        ("It is in line 3.", "It is in line 3."),
+        ("Line 3.\nagentId: a1b2c3 (for resuming the work)\n<usage>total_tokens: 9</usage>", "Line 3."),
+        ("Async agent launched successfully.\nagentId: a1b2c3", ""),
+    ],
+)
+def test_the_answer_of_a_sub_agent_is_the_result_of_its_call(tmp_path: Path, output: str, answer: str) -> None:
+    """Claude Code ends the transcript of a sub-agent before its answer."""
+    with delegated(tmp_path, output, assistant(tool("Read", {"file_path": "/a.py"}, "toolu-2"))) as (views, _, own):
+        assert views.answer_of(own) == SubagentAnswer(ORIGINAL, 1, 3, answer, Outcome.DONE)
+
+
+def test_only_a_sub_agent_has_an_answer_to_a_parent(tmp_path: Path) -> None:
+    with delegated(tmp_path, "It is in line 3.") as (views, number, _):
+        assert views.answer_of(number) is None
 
 
 def test_a_fork_names_the_session_that_it_repeats(history: History) -> None:
