@@ -15,18 +15,17 @@ from ..archiver.ingest.transcripts import of_this_user, roots
 from ..archiver.reading.parsing import secrets_in
 from ..archiver.store import Store
 from ..archiver.store.session_list import SessionFilter
-from ..archiver.store.source_table import Source
 from ..core.conversation import Milliseconds, now
 from ..core.home import Home
-from ..core.reports import HealthReport
 from ..observe.llm.ledger import load_stats
 from ..observe.llm.model_settings import why_off
 from ..observe.upkeep.archive_status import state_of
-from ..observe.upkeep.health_check import HealthContext, diagnose
+from ..observe.upkeep.health_check import HealthContext
 from ..search.index.generation import Generations
 from ..templates.environment import outcomes, step
 from .pages import archive_of, pages_of, render, route
 from .session_rows import columns_of, rows_of
+from .verdict import Verdict, verdict_of
 
 _LISTED: Final = 20
 """Maximum number of sessions and of files with secrets in a list."""
@@ -62,7 +61,8 @@ def state(request: Request) -> Response:
     archive = archive_of(request)
     store = archive.store
     status = state_of(archive.home, store, Generations(archive.home.index), archive.config.model)
-    lost = _without_original(store)
+    own_files = [source for source in store.sources.all() if not source.is_contained]
+    lost = [source for source in own_files if not os.path.lexists(source.path)]
     latest = sorted({source.session for source in lost if source.session is not None}, reverse=True)
     rows = rows_of(store, [number for number in latest if number in store.session_list.totals(latest)][:_LISTED])
     secrets = secrets_in(store)
@@ -73,6 +73,7 @@ def state(request: Request) -> Response:
         status=status,
         sessions=store.session_list.count(SessionFilter()),
         coverage=list(outcomes(status.skipped, status.repeated)),
+        originals=len(own_files),
         lost=len(latest),
         rows=rows,
         columns=columns_of(rows),
@@ -90,17 +91,17 @@ def state(request: Request) -> Response:
 def checks(request: Request) -> Response:
     """Show the results of `palaver doctor`: as a part of the page if htmx asks for it, else as a page."""
     is_part = "hx-request" in request.headers
-    return render(request, "checks_part.html.j2" if is_part else "checks.html.j2", report=_report(request))
+    return render(request, "checks_part.html.j2" if is_part else "checks.html.j2", verdict=_verdict(request))
 
 
 def verdict(request: Request) -> Response:
-    """Return the number of problems that the checks found, as a link to them, for the home page."""
-    return render(request, "verdict.html.j2", problems=len(_report(request).problems))
+    """Return the verdict of the checks as a link to them, for the home page."""
+    return render(request, "verdict.html.j2", verdict=_verdict(request))
 
 
-def _report(request: Request) -> HealthReport:
+def _verdict(request: Request) -> Verdict:
     home = archive_of(request).home
-    return diagnose(HealthContext(home, pages_of(request).version, of_this_user, why_off))
+    return verdict_of(HealthContext(home, pages_of(request).version, of_this_user, why_off))
 
 
 def _agents(store: Store) -> Iterator[AgentState]:
@@ -110,12 +111,6 @@ def _agents(store: Store) -> Iterator[AgentState]:
         sessions, latest = counts.get(known.agent, (0, None))
         folders = [str(root).replace(str(Path.home()), "~", 1) for root in roots(known) if root.exists()]
         yield AgentState(known.agent, sessions, latest, folders, known.agent in COUNTED)
-
-
-def _without_original(store: Store) -> list[Source]:
-    """Return the sources whose original file no longer exists. Sessions of containers have no file of their own."""
-    sources = (source for source in store.sources.all() if not source.is_contained)
-    return [source for source in sources if not os.path.lexists(source.path)]
 
 
 def _disk_use(home: Home) -> Iterator[DiskUse]:

@@ -297,14 +297,19 @@ def test_the_sub_agents_of_a_session_are_listed(viewer: Viewer) -> None:
     assert viewer.page(link).count("data-row") == 1
 
 
-def test_home_and_archive_state_the_same_problems(own: Viewer, tmp_path: Path) -> None:
+def test_home_and_archive_state_the_same_verdict(own: Viewer, tmp_path: Path) -> None:
     for path in (tmp_path / "own", *(tmp_path / "own").rglob("*")):
         path.chmod(0o700)
-    assert "No problems found" in own.page("/archive/verdict")
+    healthy = "Everything is archived; no watcher is running"
+    assert text_of(own.page("/archive/verdict")) == healthy
+    assert f"{healthy}. New sessions are archived only when" in text_of(own.page("/archive/checks"))
     (tmp_path / "own" / "palaver.db").chmod(0o644)
 
-    assert "1 problem" in own.page("/archive/verdict")
-    assert "other users can read" in text_of(own.page("/archive/checks"))
+    broken = "1 problem: permissions; no watcher is running"
+    assert text_of(own.page("/archive/verdict")) == broken
+    checks = text_of(own.page("/archive/checks"))
+    assert f"{broken}. permissions other users can read" in checks
+    assert checks.count("other users can read") == 1
 
 
 @pytest.mark.parametrize(
