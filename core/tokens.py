@@ -8,6 +8,7 @@ table `usage` to all sources.
 
 import re
 from collections.abc import Callable, Iterable
+from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
@@ -140,11 +141,21 @@ class TokenCounts(Struct, frozen=True):
         return sum(self.by_type)
 
 
+class Completeness(IntEnum):
+    """Part of a reply that a record of its usage counts. Of several records, the most complete one decides."""
+
+    WHOLE = 0
+    PARTIAL = 1
+    """The output is larger than the count, because the text of the reply is."""
+    PROGRESS = 2
+    """Beginning of a sub-agent's reply, in the transcript of the session that started the sub-agent."""
+
+
 class UsageRecord(NamedTuple):
     """Token usage of a reply, as one line of a transcript records it.
 
     `message` and `request` are the IDs of the reply and of the request to the model. Either can be empty. `branch` is
-    empty if the record does not name it.
+    empty if the record does not name it. `written` is a lower bound of the tokens of the text on the line.
     """
 
     message: str
@@ -154,14 +165,15 @@ class UsageRecord(NamedTuple):
     model: str = ""
     at: Milliseconds | None = None
     branch: str = ""
-    is_partial: bool = False
-    """True if the record was written while the reply was streamed, so that the output is at least the count."""
+    completeness: Completeness = Completeness.WHOLE
+    written: int = 0
 
 
 def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
     """Return one record for each reply, with the largest count of each type and the place of its first record.
 
-    The output is partial only if no record is final.
+    A reply that wrote more than all its records count is partial: some versions of Claude Code record only the count
+    at the start of the stream.
     """
     replies: dict[tuple[str, str], UsageRecord] = {}
     for record in records:
@@ -173,9 +185,15 @@ def usage_by_reply(records: Iterable[UsageRecord]) -> list[UsageRecord]:
             replies[key] = earlier._replace(
                 counts=earlier.counts.maximum(record.counts),
                 model=earlier.model or record.model,
-                is_partial=earlier.is_partial and record.is_partial,
+                completeness=min(earlier.completeness, record.completeness),
+                written=max(earlier.written, record.written),
             )
-    return list(replies.values())
+    return [
+        reply._replace(completeness=max(reply.completeness, Completeness.PARTIAL))
+        if reply.written > reply.counts.output
+        else reply
+        for reply in replies.values()
+    ]
 
 
 def total_usage(records: Iterable[UsageRecord]) -> TokenCounts:

@@ -116,7 +116,8 @@ class ExchangeSteps(Struct, frozen=True):
         continued: True if earlier steps of the exchange are on an earlier page.
         continues: True if later steps of the exchange are on a later page.
         seconds: Time from the first to the last turn of the whole exchange.
-        usage: Tokens of the whole exchange, or None if the agent recorded none.
+        usage: Tokens of the whole exchange without sub-agents, or None if the agent recorded none.
+        is_partial: True if the output of a reply is larger than its count in `usage`.
         id: Public ID of the exchange, such as `ex-12`.
     """
 
@@ -128,6 +129,7 @@ class ExchangeSteps(Struct, frozen=True):
     started: Milliseconds | None = None
     seconds: float | None = None
     usage: TokenCounts | None = None
+    is_partial: bool = False
     continued: bool = False
     continues: bool = False
     id: str = ""

@@ -72,6 +72,11 @@ class UsageRow(Struct):
     cost: NanoDollars = 0
     unpriced_tokens: int = 0
 
+    @property
+    def is_minimum(self) -> bool:
+        """True if the list price is at least `cost`: a price is unknown, or the output of a reply is."""
+        return bool(self.unpriced_tokens or self.partial_replies)
+
 
 class UsageReport(Struct, frozen=True):
     """Usage in groups: periods from the latest to the first, other groups from the most expensive to the cheapest.

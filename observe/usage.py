@@ -16,7 +16,7 @@ from ..core.home import Home, is_in_project
 from ..core.prices import Price, PriceList
 from ..core.reports import NanoDollars
 from ..core.runtime import Progress, silent
-from ..core.tokens import TokenCounts
+from ..core.tokens import Completeness, TokenCounts
 from ..core.usage_report import UsageFilter, UsageGroup, UsageReport, UsageRow
 from ..search.present.details import SessionNames
 from ..search.query.tokenizer import check_agents, check_projects
@@ -83,7 +83,7 @@ class TokenUsage:
 
     def of_session(self, number: int) -> tuple[UsageRow, UsageRow]:
         """Return the usage of a session of the store without its sub-agents, and with them."""
-        session = self._store.sessions.load(number)
+        session, progress = self._store.sessions.load(number), Completeness.PROGRESS
         numbers = [number, *self._store.sessions.subagents(session)]
         read_usage(self._home, self._store, sessions=numbers)
         prices = _Prices(self._config)
@@ -91,8 +91,7 @@ class TokenUsage:
             [_Spent(reply, number, prices.cost(reply)) for reply in self._store.usage.replies(sources)]
             for sources in ([number], numbers)
         )
-        if session.kind is not SessionKind.SUBAGENT:  # Partial replies in other sessions are of sub-agents.
-            own = [spending for spending in own if not spending.reply.is_partial]
+        own = [spending for spending in own if spending.reply.completeness is not progress]  # It is of a sub-agent.
         return _row(session.native_id, own), _row(session.native_id, total)
 
     def _rows(self, by: UsageGroup, spent: Sequence[_Spent], sessions: "_Sessions") -> list[UsageRow]:
@@ -240,7 +239,7 @@ def _row(name: str, spent: Sequence[_Spent], project: str = "") -> UsageRow:
         project=project,
         counts=TokenCounts(*map(sum, zip(*(spending.reply.counts.by_type for spending in spent), strict=True))),
         replies=len(spent),
-        partial_replies=sum(spending.reply.is_partial for spending in spent),
+        partial_replies=sum(spending.reply.completeness is not Completeness.WHOLE for spending in spent),
         sessions=len({spending.root for spending in spent}),
         cost=sum(spending.cost or 0 for spending in spent),
         unpriced_tokens=sum(spending.reply.counts.total for spending in spent if spending.cost is None),

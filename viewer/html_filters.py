@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from ..core.conversation import Milliseconds, current_day, show_day, show_instant, show_minute
 from ..core.observation import ObservationType
 from ..core.reports import DOLLAR, NanoDollars, dollars, grouped, many, size
+from ..core.usage_report import UsageRow
 from .markdown_html import inline
 
 if TYPE_CHECKING:
@@ -101,6 +102,13 @@ def price(cost: NanoDollars) -> str:
     return "under $0.01" if 0 < cost < DOLLAR // 100 else dollars(cost)
 
 
+def row_price(row: UsageRow) -> str:
+    """Format the list price of a row of usage. A price that is at least the amount ends with `+`."""
+    if row.unpriced_tokens and not row.cost:
+        return "unknown"
+    return f"{dollars(row.cost)}+" if row.is_minimum else price(row.cost)
+
+
 def type_name(name: str) -> str:
     """Return the name that people read for a type of observations or memories, or for a kind of items."""
     words = name.replace("_", " ").replace("-", " ")
@@ -133,6 +141,7 @@ FILTERS: Final[Mapping[str, Any]] = {
     "marked": marked,
     "minute": show_minute,
     "price": price,
+    "row_price": row_price,
     "project_name": project_name,
     "size": size,
     "titled": titled,

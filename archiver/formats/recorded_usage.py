@@ -6,15 +6,17 @@ Only lines that contain the name of a usage field are decoded, because most line
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, json
 
-from ...core.tokens import TokenCounts, UsageRecord
+from ...core.tokens import Completeness, TokenCounts, UsageRecord
 from ..lines import Record, decode
 from .json_values import count_of, first_string, instant, mapping, mappings, string, total
 from .transcript_format import is_unique
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the rules by which usage is read. If it changes, all raw copies are read again for their usage."""
+_CHARACTERS: Final = 8
+"""Maximum characters of a text per output token. The most that 1,236 replies with a final count had is 6.6."""
 _SYNTHETIC: Final = "<synthetic>"
 """Model of the messages that Claude Code writes itself."""
 
@@ -67,6 +69,7 @@ def _claude_code(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
     """Yield the usage of a reply. A progress record contains the beginning of a sub-agent's reply.
 
     The count of output tokens in a progress record is not final. The sub-agent's own record has a larger one.
+    Without `stop_reason`, the count of any record can be that at the start of the stream.
     """
     outer, is_progress = record, record.get("type") == "progress"
     if is_progress:
@@ -92,8 +95,17 @@ def _claude_code(record: Record, _: UsageContext) -> Iterator[UsageRecord]:
         model=model,
         at=instant(record.get("timestamp") or outer.get("timestamp")),
         branch=string(outer.get("gitBranch")),
-        is_partial=is_progress,
+        completeness=Completeness.PROGRESS if is_progress else Completeness.WHOLE,
+        written=_written(message),
     )
+
+
+def _written(message: Record) -> int:
+    """Return a lower bound of the tokens of a message's text and of the input of its calls. Thinking is not counted."""
+    blocks = mappings(message.get("content"))
+    texts = (string(block.get("text")) for block in blocks if block.get("type") == "text")
+    inputs = (block.get("input") for block in blocks if block.get("type") == "tool_use")
+    return (sum(map(len, texts)) + sum(len(json.encode(arguments)) for arguments in inputs)) // _CHARACTERS
 
 
 def _codex(record: Record, context: UsageContext) -> Iterator[UsageRecord]:

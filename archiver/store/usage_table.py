@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ...core.conversation import Milliseconds
-from ...core.tokens import TokenCounts, UsageRecord, usage_by_reply
+from ...core.tokens import Completeness, TokenCounts, UsageRecord, usage_by_reply
 from ..formats.recorded_usage import COUNTED, VERSION, UsageContext
 from .database import Database, listed
 
@@ -40,7 +40,7 @@ class Reply(NamedTuple):
     at: Milliseconds | None
     model: str
     branch: str
-    is_partial: bool
+    completeness: Completeness
     counts: TokenCounts
 
 
@@ -75,7 +75,7 @@ class UsageTable:
                 ON CONFLICT DO UPDATE SET partial = min(partial, excluded.partial), {larger}""",
             [
                 (position.source, used.message, used.request, used.line, used.at, used.model, used.branch,
-                 used.is_partial, *used.counts.by_type)
+                 used.completeness, *used.counts.by_type)
                 for used in usage_by_reply(records)
             ],
         )  # fmt: skip
@@ -102,7 +102,7 @@ class UsageTable:
             () if sessions is None else (listed(sessions),),
         )
         return [
-            Reply(session, at, model, branch, bool(partial), TokenCounts(*counts))
+            Reply(session, at, model, branch, Completeness(partial), TokenCounts(*counts))
             for session, at, model, branch, partial, *counts in rows
         ]
 

@@ -18,7 +18,7 @@ from ...core import ids
 from ...core.conversation import Exchange, Session, Turn
 from ...core.errors import InvalidInput
 from ...core.text import without_tag_lines
-from ...core.tokens import TokenCounts, total_usage
+from ...core.tokens import Completeness, TokenCounts, usage_by_reply
 from ...core.transcript_page import Call, ExchangeSteps, Outcome, Step, StepKind, Subagent, TranscriptPage
 from .changes import count_lines
 from .raw_lines import RawLines
@@ -192,6 +192,7 @@ class TranscriptPages:
     def _exchange(self, draft: _Draft, file: SessionFile, raw: RawLines, links: "SubagentLinks") -> ExchangeSteps:
         exchange = draft.stored.exchange
         steps = [step_of(group, exchange.cwd or file.session.cwd) for group in draft.groups]
+        usage, is_partial = _usage(exchange, file, raw)
         return ExchangeSteps(
             number=exchange.ordinal + 1,
             start_line=exchange.span.start_line,
@@ -200,7 +201,8 @@ class TranscriptPages:
             steps=tuple(links.linked(_counted(step, exchange, raw)) for step in steps),
             started=exchange.started,
             seconds=_seconds(exchange),
-            usage=_usage(exchange, file, raw),
+            usage=usage if usage.total else None,
+            is_partial=is_partial,
             continued=draft.continued,
             continues=draft.following is not None,
             id=ids.show("exchange", draft.stored.key),
@@ -346,10 +348,12 @@ def heading_of(exchange: Exchange) -> str:
     return one_line(without_tag_lines(exchange.prompt[: 4 * _HEADING]), _HEADING) or "Before the first prompt"
 
 
-def _usage(exchange: Exchange, file: SessionFile, raw: RawLines) -> TokenCounts | None:
+def _usage(exchange: Exchange, file: SessionFile, raw: RawLines) -> tuple[TokenCounts, bool]:
+    """Return the tokens of an exchange without those of sub-agents, and whether the output of a reply is partial."""
     records = usage_records(file.source.agent, file.session.native_id, raw.within(exchange.span))
-    counts = total_usage(records)
-    return counts if counts.total else None
+    replies = [reply for reply in usage_by_reply(records) if reply.completeness is not Completeness.PROGRESS]
+    total = sum((reply.counts for reply in replies), TokenCounts())
+    return total, any(reply.completeness is Completeness.PARTIAL for reply in replies)
 
 
 def _counted(step: Step, exchange: Exchange, raw: RawLines) -> Step:

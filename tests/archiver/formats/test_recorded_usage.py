@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from palaver.archiver.formats.recorded_usage import UsageContext, usage_records
-from palaver.core.tokens import TokenCounts, UsageRecord, total_usage, usage_by_reply
+from palaver.core.tokens import Completeness, TokenCounts, UsageRecord, total_usage, usage_by_reply
 
 
 def found(agent: str, *records: Any) -> list[UsageRecord]:
@@ -42,13 +42,45 @@ def test_a_progress_record_does_not_lower_the_count_of_a_sub_agent() -> None:
     assert total_usage(found("claude-code", progress, reply(80))) == TokenCounts(3, 80)
 
 
+def completeness(*records: dict[str, Any]) -> list[Completeness]:
+    return [used.completeness for used in usage_by_reply(found("claude-code", *records))]
+
+
 def test_a_progress_record_is_partial_and_names_the_branch_of_its_session() -> None:
     message = reply(2) | {"timestamp": "2026-03-01T10:00:00.500Z"}
     progress = {"type": "progress", "gitBranch": "main", "data": {"message": message}}
     [used] = found("claude-code", progress)
 
-    assert (used.is_partial, used.branch, used.at) == (True, "main", 1_772_359_200_500)
-    assert [used.is_partial for used in usage_by_reply(found("claude-code", progress, reply(80)))] == [False]
+    assert (used.completeness, used.branch, used.at) == (Completeness.PROGRESS, "main", 1_772_359_200_500)
+    assert completeness(progress, reply(80)) == [Completeness.WHOLE]
+
+
+@pytest.mark.parametrize(
+    ("content", "output", "expected"),
+    [
+        ([{"type": "text", "text": "x" * 800}], 100, Completeness.WHOLE),
+        ([{"type": "text", "text": "x" * 808}], 100, Completeness.PARTIAL),
+        ([{"type": "tool_use", "name": "Write", "input": {"content": "x" * 800}}], 100, Completeness.PARTIAL),
+        ([{"type": "thinking", "thinking": "x" * 808}], 100, Completeness.WHOLE),
+        ("x" * 808, 100, Completeness.WHOLE),
+    ],
+)
+def test_a_reply_with_more_text_than_its_count_allows_is_partial(
+    content: object, output: int, expected: Completeness
+) -> None:
+    """Only what the reply itself proves is marked: a token has at most eight characters."""
+    record = reply(output)
+    record["message"]["content"] = content
+
+    assert completeness(record) == [expected]
+
+
+def test_the_count_of_the_last_line_of_a_reply_decides_whether_it_is_partial() -> None:
+    text, call = reply(1), reply(200)
+    text["message"]["content"] = [{"type": "text", "text": "x" * 808}]
+
+    assert completeness(text, call) == [Completeness.WHOLE]
+    assert completeness(text, reply(2)) == [Completeness.PARTIAL]
 
 
 def test_messages_of_the_program_have_no_usage() -> None:
