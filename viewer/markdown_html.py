@@ -90,14 +90,7 @@ def forget_rendered() -> None:
 @lru_cache(_CACHED)
 def _render(text: str) -> Markup:
     plain = _plain(text)
-    html = nh3.clean(
-        _parser().render(plain[:TEXT_MAX]),
-        tags=set(_TAGS),
-        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
-        attribute_filter=_attribute,
-        link_rel="noopener noreferrer nofollow",
-        url_schemes={"http", "https", "mailto"},
-    )
+    html = _cleaner().clean(_parser().render(plain[:TEXT_MAX]))
     cut = Markup('<p class="typed">{}</p>').format(plain[TEXT_MAX:]) if len(plain) > TEXT_MAX else Markup("")
     # The keyboard scrolls only elements that can have the focus.
     scrollable = html.replace("<pre>", '<pre tabindex="0">')
@@ -119,6 +112,17 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     if name == "class":
         return value if _CLASS.fullmatch(value) else None
     return value if name == "rel" or (name == "start" and value.isdigit()) else None
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=set(_TAGS),
+        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
+        attribute_filter=_attribute,
+        link_rel="noopener noreferrer nofollow",
+        url_schemes={"http", "https", "mailto"},
+    )
 
 
 @cache

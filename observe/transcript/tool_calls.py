@@ -1,7 +1,7 @@
 """Tool calls in one line: the tool, what it applies to, and whether it succeeded."""
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -38,28 +38,50 @@ _KINDS: Final = {
 _FINDERS: Final = frozenset("fd find grep ls rg tree".split())
 _UNNAMED_SHELLS: Final = SHELLS - {"bash", "powershell"}
 _CHECKS: Final = {"test": "tests", "lint": "lint", "type check": "type check", "build": "build", "format": "format"}
-_FAILURES: Final = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:fail|failed|failing|failures)\b|^(?:FAILED|FAIL)\b|^--- FAIL|^make: \*\*\*"
-    r"|\bError: Process completed with exit code [1-9]",
-    re.MULTILINE,
+
+
+class _OutputSign(NamedTuple):
+    """Sign in the output of a check. Most output has none of its words, which are searched before the pattern."""
+
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+    def is_in(self, output: str) -> bool:
+        """Return whether an output has the sign."""
+        return any(word in output for word in self.words) and self.pattern.search(output) is not None
+
+
+_FAILURES: Final = _OutputSign(
+    ("fail", "FAIL", "make: ***", "exit code"),
+    re.compile(
+        r"\b[1-9]\d* (?:tests? )?(?:fail|failed|failing|failures)\b|^(?:FAILED|FAIL)\b|^--- FAIL|^make: \*\*\*"
+        r"|\bError: Process completed with exit code [1-9]",
+        re.MULTILINE,
+    ),
 )
-"""Pattern for the output of a check that failed. The exit status is that of a filter if the output went through one."""
+"""Sign of a check that failed. The exit status is that of a filter if the output went through one."""
 _LISTING: Final = frozenset("--co --collect-only --list --list-tests --listtests --no-run -list".split())
 """Options with which a test program only lists or builds the tests, in lower case."""
-_NONE_RAN: Final = re.compile(
-    r"\bno tests? (?:found|ran|run|were|to run|collected|files?\b)|\b(?:ran |running )?0 tests?\b(?! failed)|\b0 passed"
-    r"|\bcollected 0 items",
-    re.IGNORECASE,
+_NONE_RAN: Final = _OutputSign(
+    ("no test", "0 test", "0 passed", "0 items"),
+    re.compile(
+        r"\bno tests? (?:found|ran|run|were|to run|collected|files?\b)|\b(?:ran |running )?0 tests?\b(?! failed)"
+        r"|\b0 passed|\bcollected 0 items"
+    ),
 )
-_NOT_RUN: Final = re.compile(
-    r"\b(?:unrecognized subcommand|command not found|missing script|script not found)\b|not recognized as an internal",
-    re.IGNORECASE,
+"""Sign, in lower case, that no test ran."""
+_NOT_RUN: Final = _OutputSign(
+    ("subcommand", "not found", "missing script", "not recognized"),
+    re.compile(
+        r"\b(?:unrecognized subcommand|command not found|missing script|script not found)\b"
+        r"|not recognized as an internal"
+    ),
 )
-"""Pattern for the output of a shell that did not find a program, or of a program that did not find a script."""
-_SOME_PASSED: Final = re.compile(
-    r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass [1-9]|^ok\s|^(?:--- )?PASS\b", re.MULTILINE
+"""Sign, in lower case, of a shell that did not find a program, or of a program that did not find a script."""
+_SOME_PASSED: Final = _OutputSign(
+    ("pass", "PASS", "ok ", "ok\t", "ok\n"),
+    re.compile(r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass [1-9]|^ok\s|^(?:--- )?PASS\b", re.MULTILINE),
 )
-_FAILURE_WORDS: Final = ("fail", "FAIL", "make: ***", "exit code")
 _SCRIPTED_COMMAND: Final = re.compile(
     r"""\btools\.(?:exec_command|shell\w*)\(\s*\{(?:[^{}]*?[{,\s])??["']?(?:cmd|command)["']?\s*:\s*"""
     r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
@@ -222,11 +244,11 @@ def _is_proven(check: str, output: str, *, is_filtered: bool) -> bool:
 
     Of output that went through a filter, the exit status is that of the filter, so the output must state a result.
     """
-    if _NOT_RUN.search(output):
+    if _NOT_RUN.is_in(output.lower()):
         return False
-    if _shows_failure(output) or _SOME_PASSED.search(output):
+    if _FAILURES.is_in(output) or _SOME_PASSED.is_in(output):
         return True
-    return not is_filtered and not (check == _CHECKS["test"] and _NONE_RAN.search(output))
+    return not is_filtered and not (check == _CHECKS["test"] and _NONE_RAN.is_in(output.lower()))
 
 
 def _outcome(result: Turn | None, check: str) -> Outcome:
@@ -238,12 +260,7 @@ def _outcome(result: Turn | None, check: str) -> Outcome:
         return Outcome.MISSING
     if result.failed:
         return Outcome.REFUSED if is_refusal(result) else Outcome.FAILED
-    return Outcome.FAILED if check and _shows_failure(result.text) else Outcome.DONE
-
-
-def _shows_failure(output: str) -> bool:
-    """Return whether a check printed a failure. Most output has none of the words, which are searched first."""
-    return any(word in output for word in _FAILURE_WORDS) and _FAILURES.search(output) is not None
+    return Outcome.FAILED if check and _FAILURES.is_in(result.text) else Outcome.DONE
 
 
 def _paths_in(body: str) -> tuple[str, ...]:

@@ -79,10 +79,7 @@ class TranscriptPages:
         Raises:
             InvalidInput: The session has no such file.
         """
-        files = self.files(number)
-        if not 1 <= part <= len(files):
-            raise InvalidInput(f"This session has no file {part}", hint=f"It has {len(files)}.")
-        return files[part - 1]
+        return _part_of(self.files(number), part)
 
     def page(
         self,
@@ -104,9 +101,10 @@ class TranscriptPages:
         Raises:
             InvalidInput: The session has no such file.
         """
-        parts = len(self.files(number))
+        files = self.files(number)
+        parts = len(files)
         part = parts if part is None else part
-        file = self.file(number, part)
+        file = _part_of(files, part)
         spans = self._store.exchanges.spans(file.source.id or 0)
         if line is not None:
             drafts = self._from(spans, line, _LEAD) or self._before(spans, None)
@@ -293,6 +291,12 @@ class SubagentLinks:
             if self._prompts[number] and self._prompts[number] in record:
                 return number
         return None
+
+
+def _part_of(files: Sequence[SessionFile], part: int) -> SessionFile:
+    if not 1 <= part <= len(files):
+        raise InvalidInput(f"This session has no file {part}", hint=f"It has {len(files)}.")
+    return files[part - 1]
 
 
 def _seconds(timed: Exchange | Session) -> float | None:
