@@ -34,6 +34,8 @@ class Calendar(Struct, frozen=True):
         total: Number of exchanges in the calendar.
         active: Number of days with exchanges.
         busiest: Day with most exchanges.
+        earlier: Number of exchanges before the calendar.
+        undated: Number of exchanges without a time.
     """
 
     cells: tuple[DayCell, ...]
@@ -42,6 +44,8 @@ class Calendar(Struct, frozen=True):
     total: int
     active: int
     busiest: DayCell
+    earlier: int
+    undated: int
 
 
 def calendar_of(store: Store) -> Calendar | None:
@@ -58,10 +62,12 @@ def calendar_of(store: Store) -> Calendar | None:
     exchanges = {
         day: end - begin for day, begin, end in zip(days, positions, [*positions[1:], len(times)], strict=True)
     }
-    return _drawn({day: count for day, count in exchanges.items() if count}, last)
+    undated = store.session_list.count_undated()
+    earlier = store.exchanges.count() - len(times) - undated
+    return _drawn({day: count for day, count in exchanges.items() if count}, last, earlier, undated)
 
 
-def _drawn(days: Mapping[date, int], last: date) -> Calendar:
+def _drawn(days: Mapping[date, int], last: date, earlier: int, undated: int) -> Calendar:
     """Return a calendar of at least half a year, which begins with the first activity if that is later."""
     first = min(*days, last - timedelta(weeks=25))
     monday, most = first - timedelta(days=first.weekday()), max(days.values())
@@ -76,4 +82,5 @@ def _drawn(days: Mapping[date, int], last: date) -> Calendar:
     if len(months) > 1 and months[1][0] - months[0][0] < 3:
         del months[0]  # The two names would overlap.
     busiest = max(cells, key=lambda cell: cell.exchanges)
-    return Calendar(tuple(cells), tuple(months), cells[-1].column + 1, sum(days.values()), len(days), busiest)
+    columns, total = cells[-1].column + 1, sum(days.values())
+    return Calendar(tuple(cells), tuple(months), columns, total, len(days), busiest, earlier, undated)

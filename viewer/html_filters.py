@@ -23,6 +23,14 @@ MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _HEADING: Final = re.compile(r"^\[\[ ## \w+ ## \]\]\s+|(?<!\S)#{1,6}(?:\s+|(?=…|\.\.\.))")
+_ORIGINS: Final = {
+    "human": "you",
+    "assistant": "the agent",
+    "document": "a document",
+    "imported": "an imported file",
+    "tool": "a tool",
+    "external": "a tool or a web page",
+}
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -115,6 +123,16 @@ def type_name(name: str) -> str:
     return ObservationType(name).label if name in set(ObservationType) else f"{words[:1].upper()}{words[1:]}"
 
 
+def namespace_name(namespace: str) -> str:
+    """Return the name that people read for the namespace of a memory."""
+    return "all projects" if namespace == "global" else namespace.removeprefix("project:")
+
+
+def origin_name(origin: str) -> str:
+    """Return who said a text, by its origin."""
+    return _ORIGINS.get(str(origin), str(origin))
+
+
 def project_name(path: str) -> str:
     """Return the last part of a project's path or name."""
     return path.rstrip("/").rpartition("/")[2] or path
@@ -140,6 +158,8 @@ FILTERS: Final[Mapping[str, Any]] = {
     "many": many,
     "marked": marked,
     "minute": show_minute,
+    "namespace_name": namespace_name,
+    "origin_name": origin_name,
     "price": price,
     "row_price": row_price,
     "project_name": project_name,

@@ -51,7 +51,9 @@ def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:
         title = names[number].title or session.title or "Untitled session"
         facts = card.observation.facts if card else ()
         outcomes = (fact.removeprefix(OUTCOME) for fact in facts if fact.startswith(OUTCOME))
-        result = next((outcome for outcome in outcomes if outcome != title), "")
+        # A result that begins with the title would repeat it.
+        start = title.rstrip(".…").casefold()
+        result = next((outcome for outcome in outcomes if not outcome.casefold().startswith(start)), "")
         exchanges, tokens = totals.get(number, SessionTotals(0, 0))
         rows.append(
             SessionRow(

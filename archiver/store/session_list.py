@@ -122,6 +122,10 @@ class SessionList:
         """Return the time of each exchange since an instant, in order."""
         return self._db.numbers("SELECT at FROM item WHERE kind = 'exchange' AND at >= ? ORDER BY at", (since,))
 
+    def count_undated(self) -> int:
+        """Return the number of exchanges without a time."""
+        return self._db.number("SELECT count(*) FROM item WHERE kind = 'exchange' AND at IS NULL")
+
     def latest(self) -> Milliseconds | None:
         """Return the time of the latest exchange, or None without any."""
         row = self._db.one("SELECT max(at) FROM item WHERE kind = 'exchange'")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.store import Store
 from palaver.archiver.store.session_list import SessionFilter
 from palaver.core.conversation import Origin
 from palaver.core.deletion import DeletionRequest
@@ -295,6 +296,20 @@ def test_the_sub_agents_of_a_session_are_listed(viewer: Viewer) -> None:
     [link] = re.findall(r'href="/view(/sessions\?parent=[^"]*)"', viewer.page(session))
 
     assert viewer.page(link).count("data-row") == 1
+
+
+def test_the_calendar_accounts_for_every_exchange(own: Viewer, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "own" / "palaver.db") as store:
+        database = store._database
+        keys = database.numbers("SELECT key FROM item WHERE kind = 'exchange' ORDER BY key")
+        database.run("UPDATE item SET at = NULL WHERE key = ?", (keys[0],))
+        database.run("UPDATE item SET at = 1000 WHERE key = ?", (keys[1],))
+    total = len(keys)
+    page = text_of(own.page("/"))
+
+    assert f"{total} exchanges, " in page
+    assert f"{total - 2} exchanges on" in page
+    assert "1 earlier exchange. 1 exchange without a date." in page
 
 
 def test_home_and_archive_state_the_same_verdict(own: Viewer, tmp_path: Path) -> None:
