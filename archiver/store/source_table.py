@@ -121,12 +121,13 @@ class SourceTable:
     def of_session(self, native_id: str) -> list[Source]:
         """Return the sources of a session and of its sub-agents.
 
-        `native_id` is the agent's ID of the session, alone or after its scope.
+        `native_id` is the agent's ID of the session, alone or after its scope or the agent's name: `codex/1234`.
         """
         rows = self._db.rows(
             f"""{_SELECT} WHERE session IN (
                     SELECT id FROM session
-                    WHERE ?1 IN (native_id, scope || '/' || native_id) OR (parent_id = ?1 AND kind = ?2)
+                    WHERE ?1 IN (native_id, scope || '/' || native_id, agent || '/' || native_id)
+                        OR (?1 IN (parent_id, agent || '/' || parent_id) AND kind = ?2)
                 ) ORDER BY id""",
             (native_id, SessionKind.SUBAGENT),
         )

@@ -122,6 +122,7 @@ def test_a_file_is_found_by_all_its_names(history: History, exporter: Exporter) 
         str(path),
         os.path.relpath(path),
         ORIGINAL,
+        f"claude-code/{ORIGINAL}",
     ):
         assert [found.archived for found in exporter.find(name)] == [source.archived], name
 
@@ -134,7 +135,8 @@ def test_a_session_includes_files_of_its_sub_agents(history: History, exporter: 
     history.write(talk("help"), "help").replace(helper)
     history.ingest()
 
-    assert {Path(found.archived).name for found in exporter.find(ORIGINAL)} == {f"{ORIGINAL}.jsonl", "agent-a1.jsonl"}
+    for name in (ORIGINAL, f"claude-code/{ORIGINAL}"):
+        assert {Path(found.archived).name for found in exporter.find(name)} == {f"{ORIGINAL}.jsonl", "agent-a1.jsonl"}
 
 
 @pytest.mark.parametrize(
