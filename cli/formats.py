@@ -1,7 +1,5 @@
 """`palaver formats`: reports of unknown records, for bug reports."""
 
-from pathlib import Path
-
 import click
 
 from palaver import __version__
@@ -9,6 +7,7 @@ from palaver import __version__
 from ..core.agent_names import agent_named
 from ..observe.archive import Archive
 from ..observe.upkeep.archive_status import status_of
+from ..observe.upkeep.format_drift import shown_file
 from ..search.query.tokenizer import check_agents
 from .demo import refuse_demo_only
 from .output import as_json, print_json, print_page, renderer
@@ -20,7 +19,9 @@ def formats() -> None:
 
 
 @formats.command()
-@click.option("--agent", metavar="NAME", help="Only this agent: claude-code, codex, ...")
+@click.option(
+    "--agent", metavar="NAME", help="Only this agent: claude-code, codex, ... Unreadable files are always listed."
+)
 @as_json
 def report(*, agent: str | None, as_json: bool) -> None:
     """Print what was not read, with the shapes of records, for a bug report.
@@ -36,7 +37,7 @@ def report(*, agent: str | None, as_json: bool) -> None:
         check_agents([name], (archived.agent for archived in status.agents))
     agents = [each for each in status.agents if not name or each.agent == name]
     drift = [each for each in status.drift if not name or each.agent == name]
-    problems = [(Path(path).name, reason) for path, reason in status.problems] if not name else []
+    problems = [(shown_file(path), reason) for path, reason in status.problems]
     if as_json:
         print_json({"version": __version__, "agents": agents, "drift": drift, "problems": problems})
     else:

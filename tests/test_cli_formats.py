@@ -65,8 +65,21 @@ def test_a_report_for_the_developers_is_redacted(archived: Home) -> None:
     assert "Unknown agent: gose\nDid you mean goose or grok?" in palaver("formats", "report", "--agent", "gose", code=2)
     with viewing(archived) as viewer:
         page = viewer.enter().page("/archive")
-        assert "records of the unknown type system/mind_map" in page
+        assert "records of the type <code>system/mind_map</code>" in page
         assert SECRET not in page
+
+
+@pytest.mark.usefixtures("archived")
+def test_a_report_of_one_agent_lists_unreadable_files(home: Path) -> None:
+    """A store that cannot be read is reported, and nothing claims that everything is known."""
+    store = home / ".local" / "share" / "goose" / "sessions" / "sessions.db"
+    store.parent.mkdir(parents=True)
+    store.write_bytes(b"encrypted")
+    palaver("up", code=1)
+
+    report = palaver("formats", "report", "--agent", "goose")
+    assert "- sessions.db: the database cannot be read" in report
+    assert "known type" not in report
 
 
 @pytest.mark.usefixtures("archived")

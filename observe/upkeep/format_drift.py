@@ -48,6 +48,8 @@ _NEWEST, _NEWEST_LINES = 5, 10
 _GROWN, _UNREAD = 50, 0.9
 """Minimum number of lines since the last prompt of a transcript, and share of them without text."""
 _DATABASES: Final = {".db", ".sqlite", ".sqlite3", ".vscdb"}
+_SETTINGS: Final = {"Library", "AppData"}
+"""Folders in the user's home folder, besides hidden ones, that contain data of programs."""
 _DEPTH, _FIELDS = 4, 40
 """Maximum depth and number of fields of a shape."""
 _FIELD: Final = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,39}[0-9]{0,2}")
@@ -78,6 +80,12 @@ def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
 def shown_version(version: str) -> str:
     """Return a version as transcripts name it, or a placeholder for a text that is no version."""
     return version if not version or _VERSION.fullmatch(version) else "…"
+
+
+def shown_file(path: Path | str) -> str:
+    """Return the name of a file, or its suffix after a placeholder if the name can be data of the user."""
+    name = Path(path)
+    return f"{_safe_name(name.stem)}{name.suffix}"
 
 
 def version_order(version: str) -> tuple[list[int], str]:
@@ -187,9 +195,11 @@ def _generations(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:
 
 
 def _shown(path: Path) -> str:
-    """Return a path with `~` in place of the user's home folder."""
+    """Return a path with `~` in place of the user's home folder. Of a path in a project, only the end is shown."""
     home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else path.name
+    inside = path.relative_to(home) if path.is_relative_to(home) else Path()
+    is_settings = inside.parts[:1] and (inside.parts[0].startswith(".") or inside.parts[0] in _SETTINGS)
+    return f"~/{inside}" if is_settings else f"…/{path.parent.name}/{path.name}"
 
 
 def _siblings(path: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """Signs that an agent's format changed are found, and contain no value of a conversation."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import of_this_user
 from palaver.core.reports import FormatDrift
-from palaver.observe.upkeep.format_drift import format_drift, shape_of, shown_version, version_order
+from palaver.observe.upkeep.format_drift import format_drift, shape_of, shown_file, shown_version, version_order
 
 from ...archiver.formats.container_files import database
+from ...archiver.formats.crush.test_crush import SCHEMA, message
+from ...archiver.formats.crush.test_crush import session as session_row
 from ...archiver.formats.reading import jsonl
 from ...archiver.history import History
 
@@ -142,6 +145,31 @@ def test_newer_generations_are_signs(home: Path, tmp_path: Path) -> None:
         ("qwen-code", "~/.qwen/projects-v2 may be a newer form of projects, which is read"),
         ("goose", "~/.local/share/goose/sessions/sessions3.db may be a newer form of sessions.db, which is read"),
     ]
+
+
+def test_a_sign_names_no_project(home: Path, tmp_path: Path) -> None:
+    """A database in a project is named by its own folder, not by the folders of the project."""
+    list_of_projects = home / ".local" / "share" / "crush" / "projects.json"
+    list_of_projects.parent.mkdir(parents=True)
+    list_of_projects.write_text(
+        json.dumps({"projects": [{"path": str(home / "harbour"), "data_dir": str(home / "harbour" / ".crush")}]})
+    )
+    for name in ("crush.db", "crush2.db"):
+        rows = [session_row("s1"), message("m1", "user", ("text", {"text": SECRET}))]
+        database(home / "harbour" / ".crush" / name, SCHEMA, rows).close()
+
+    assert [sign.problem for sign in drift(tmp_path)] == [
+        "…/.crush/crush2.db may be a newer form of crush.db, which is read"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/home/demo/threads.db", "threads.db"), ("/shop/the harbour.zip", "….zip"), ("0a1b.jsonl", "….jsonl")],
+)
+def test_a_file_name_that_can_be_data_is_replaced(path: str, name: str) -> None:
+    """The names of databases are those of programs."""
+    assert shown_file(path) == name
 
 
 @pytest.mark.parametrize("version", ["the harbour 2", "[redacted]", "1.0 of alice", "1" * 40])
