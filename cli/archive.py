@@ -50,7 +50,7 @@ def up(*, as_json: bool) -> None:
     """
     home = Home.find()
     with _parser_pool(home) as pool:
-        from ..archiver.ingest.transcripts import in_paths, of_this_user
+        from ..archiver.ingest.transcripts import encrypted_counts, in_paths, of_this_user
 
         skipped = Unsearched()
         selected = is_demo_selected()
@@ -63,6 +63,7 @@ def up(*, as_json: bool) -> None:
             home, transcripts = home if selected else Home(home.root / DEMO_FOLDER), in_paths([DEMO])
             if not (as_json or selected):
                 click.echo(_LOADED if home.is_new else f"No agent history found; the sample archive is in {home.root}.")
+                print_page(renderer().render("encrypted", encrypted=encrypted_counts()))
         first = _is_empty(home)
         complete = _archive(home, transcripts, skipped, pool, as_json=as_json)
     if first and not as_json:
@@ -176,6 +177,8 @@ def _archive(
 
     `listing` is True to list the omitted files, or None if the command has no such option.
     """
+    from ..archiver.ingest.transcripts import encrypted_counts
+
     with Archive(home).pipeline(pool) as pipeline, progress_bars() as reporter:
 
         def announce(report: Report) -> None:
@@ -187,12 +190,15 @@ def _archive(
         report = pipeline.run(transcripts, reporter, _WAIT, announce)
     report.ingested.skipped = skipped
     agents, drift, problems = _found(home)
+    encrypted = {} if is_demo(home) else encrypted_counts()
     if as_json:
-        print_json({**to_json(report), "home": str(home.root), "agents": agents, "drift": drift})
+        found = {"agents": agents, "drift": drift, "encrypted": encrypted}
+        print_json({**to_json(report), "home": str(home.root), **found})
     else:
         print_page(renderer().render("report", report=report, listing=listing))
         if listing is None and not is_demo(home) and (report.ingested.changed or drift or problems):
             print_page(renderer().render("found", agents=agents, drift=drift, problems=problems))
+            print_page(renderer().render("encrypted", encrypted=encrypted))
         if listing:
             print_page(renderer().render("omitted", omitted=report.ingested.omitted))
     return not (report.ingested.problems or report.compression.problems) and report.model is None

@@ -1,6 +1,7 @@
 """`palaver up`, `status`, `doctor`, the viewer and `formats report` name what is not read."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,23 @@ def test_a_report_of_one_agent_lists_unreadable_files(home: Path) -> None:
     report = palaver("formats", "report", "--agent", "goose")
     assert "- sessions.db: the database cannot be read" in report
     assert "known type" not in report
+
+
+@pytest.mark.parametrize("has_history", [True, False])
+def test_encrypted_conversations_are_named(home: Path, archived: Home, *, has_history: bool) -> None:
+    """`up` names what it found but cannot read, even if it found no other conversation."""
+    cascade = home / ".codeium" / "windsurf" / "cascade"
+    cascade.mkdir(parents=True)
+    for name in ("a.pb", "b.pb"):
+        (cascade / name).write_bytes(b"\x00")
+    database = home / ".config" / "Trae" / "ModularData" / "ai-agent" / "database.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"\x00")
+    if not has_history:
+        shutil.rmtree(home / ".qwen")
+
+    assert "only the agent can read: windsurf (2 files), trae (1 file). Details: docs/formats.md\n" in palaver("up")
+    assert archived.is_new is not has_history
 
 
 @pytest.mark.usefixtures("archived")

@@ -314,6 +314,10 @@ class FolderFormat(ABC):
         home = Path(os.environ.get(self.home_variable) or Path.home() / self.home_folder).expanduser()
         return [home / name for name in self.root_folders if (home / name).is_dir()]
 
+    def encrypted(self) -> list[Path]:
+        """Return this user's files with conversations that only the agent can decrypt."""
+        return []
+
     def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Yield every transcript below a folder, sorted."""
         found = files(root, self._has_transcript_name, without=self.other_folders, skipped=skipped)

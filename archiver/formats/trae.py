@@ -146,12 +146,14 @@ class Trae(ContainedFormat):
 
     def locations(self) -> Iterable[tuple[Path, str]]:
         """Return the folders with the databases of each variant of the editor, on macOS and Linux."""
-        home = Path.home()
-        configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config").expanduser()
-        for folder in (home / "Library" / "Application Support", configuration):
-            for product in _PRODUCTS:
-                yield folder / product / "User", f"workspaceStorage/*/{_DATABASE}"
-                yield folder / product / "User", f"globalStorage/{_DATABASE}"
+        for folder in _product_folders():
+            yield folder / "User", f"workspaceStorage/*/{_DATABASE}"
+            yield folder / "User", f"globalStorage/{_DATABASE}"
+
+    def encrypted(self) -> list[Path]:
+        """Return the databases that later versions encrypt."""
+        databases = (folder / "ModularData" / "ai-agent" / "database.db" for folder in _product_folders())
+        return [path for path in databases if path.is_file()]
 
     def is_container(self, path: Path) -> bool:
         """Return whether a file is a database of the editor."""
@@ -189,6 +191,14 @@ class Trae(ContainedFormat):
 
     def _is_from_agent(self, record: Record) -> bool:
         return {"task", "start_time", "provider", "max_steps"} <= record.keys()
+
+
+def _product_folders() -> Iterator[Path]:
+    """Yield the possible settings folders of each variant of the editor, on macOS and Linux."""
+    home = Path.home()
+    configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config").expanduser()
+    for folder in (home / "Library" / "Application Support", configuration):
+        yield from (folder / product for product in _PRODUCTS)
 
 
 def _session(path: Path, header: Mapping[str, object], messages: Iterable[Record]) -> ContainedSession:

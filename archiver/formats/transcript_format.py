@@ -53,6 +53,10 @@ class TranscriptFormat(Protocol):
         """Return the existing folders in which the agent stores this user's transcripts."""
         ...
 
+    def encrypted(self) -> list[Path]:
+        """Return this user's files with conversations that only the agent can decrypt."""
+        ...
+
     def transcripts(self, root: Path, skipped: Unsearched | None = None) -> Iterator[Path]:
         """Yield every transcript below a folder, sorted, and add the paths that are not searched to `skipped`.
 

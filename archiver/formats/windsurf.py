@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlparse
 from ...core.conversation import Kind, Session, Turn
 from ..lines import Line, Record, clean
 from .json_values import first_string, instant, mapping, string
-from .record_reader import FolderFormat, RecordReader
+from .record_reader import FolderFormat, RecordReader, matching
 from .transcript_format import (
     UUID,
     RecordEvents,
@@ -82,6 +82,10 @@ class Windsurf(FolderFormat):
     agent = "windsurf"
     reader_class = WindsurfReader
     home_folder, root_folders = ".windsurf", ("transcripts",)
+
+    def encrypted(self) -> list[Path]:
+        """Return the encrypted conversations."""
+        return [*matching([(Path.home() / ".codeium" / "windsurf" / "cascade", "*.pb")])]
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the ID in the file name or else by the first line."""

@@ -21,7 +21,7 @@ import orjson
 from ...core.conversation import Fact, Kind, Note, Session, Turn
 from ...core.errors import SourceUnreadable
 from ..lines import Line, Record, clean
-from .container_formats import ContainedFormat, Row, message_of
+from .container_formats import REPORT_HINT, ContainedFormat, Row, message_of
 from .containers import (
     CONVERSATION_LIMIT,
     ForeignDatabase,
@@ -54,6 +54,7 @@ else:
 
 _NEEDED = {"id", "summary", "updated_at", "data_type", "data"}
 _KNOWN = {*_NEEDED, "parent_id", "folder_paths", "folder_paths_order", "created_at"}
+_DATA_TYPES = {"", "json", "zstd"}
 _USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _LEGACY = {"text": "Text", "thinking": "Thinking"}
 """Names of the parts of a message before version 0.3.0 of a thread, with the current names."""
@@ -211,6 +212,8 @@ def _thread_lines(database: ForeignDatabase, row: Row) -> Iterator[bytes]:
 def _thread(path: Path, data_type: str, data: object) -> Record:
     """Return the document of a thread. Raises `SourceUnreadable`."""
     stored = data if isinstance(data, bytes) else str(data).encode()
+    if data_type not in _DATA_TYPES:
+        raise SourceUnreadable(path, "the data type of a thread is unknown", hint=REPORT_HINT)
     try:
         if data_type == "zstd":
             with zstd.ZstdFile(io.BytesIO(stored)) as file:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -65,6 +66,16 @@ def roots(transcript_format: TranscriptFormat) -> list[Path]:
         return transcript_format.roots()
     except PermissionError:
         return []
+
+
+def encrypted_counts() -> dict[str, int]:
+    """Return the number of this user's files that only their agent can decrypt, by agent."""
+    counts = dict[str, int]()
+    for transcript_format in all_formats():
+        with suppress(PermissionError):
+            if files := transcript_format.encrypted():
+                counts[transcript_format.agent] = len(files)
+    return counts
 
 
 def _of_format(transcript_format: TranscriptFormat, skipped: Unsearched | None) -> Iterator[Transcript]:

@@ -46,4 +46,5 @@ def test_encrypted_conversations_are_left_alone(home: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "0c4f6a1e-0000-4000-8000-000000000001.pb").write_bytes(b"\x00")
 
+    assert KNOWN.encrypted() == [folder / "0c4f6a1e-0000-4000-8000-000000000001.pb"]
     assert KNOWN.roots() == []

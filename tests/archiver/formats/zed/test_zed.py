@@ -145,7 +145,9 @@ def test_a_damaged_thread_does_not_affect_the_others(tmp_path: Path, data_type: 
         store(tmp_path, (f"INSERT INTO threads VALUES ({','.join('?' * 9)})", row), thread("t1", user("Hi")))
     )
 
-    with pytest.raises(SourceUnreadable, match="damaged"):
+    with pytest.raises(
+        SourceUnreadable, match="data type of a thread is unknown" if data_type == "brotli" else "damaged"
+    ):
         list(damaged.lines())
     assert len(list(whole.lines())) == 2
 
