@@ -380,10 +380,8 @@ def test_names_and_texts_of_any_script_are_kept(known: TranscriptFormat) -> None
 
 
 @every_format
-def test_a_file_may_be_cut_at_any_byte_of_its_last_line(known: TranscriptFormat) -> None:
-    """The lines before the cut read as before."""
-    rows = example(known).splitlines(keepends=True)
-    longest = max(range(len(rows)), key=lambda place: len(rows[place]))
-    head = b"".join(rows[:2]) if longest > 1 else rows[0]
-    for end in range(1, len(rows[longest])):
-        assert unaccounted(known, head + rows[longest][:end]) == {}
+def test_a_file_may_be_cut_at_any_byte(known: TranscriptFormat) -> None:
+    """Wherever a line is cut, it is accounted for, and so is the first line of the file."""
+    first, *rows = example(known).splitlines(keepends=True)
+    for head, row in ((b"", first), *((first, row) for row in rows)):
+        assert [end for end in range(1, len(row)) if unaccounted(known, head + row[:end])] == []
