@@ -37,7 +37,7 @@ from .parsing import Exclusion, ParsedLines, parse, remove_all, remove_excluded,
 _TITLE_LENGTH = 80
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
 _DIGEST_SHOWN = 8
-_SHARED_FOLDERS = {"globalStorage"}
+_SHARED_FOLDERS = {"globalStorage", "sessions", "threads", "transcripts"}
 """Names of folders in which an agent stores the sessions of all projects."""
 _PICTURES = ("[image", "[picture")
 """Prefixes of lines that replace a picture, such as `[image/png, 12 KB]`."""
@@ -366,7 +366,8 @@ class SourceReader:
         session.ended = max([*times, *([session.ended] if session.ended is not None else [])], default=None)
         session.cwd = nfc(session.cwd)
         folder = PurePosixPath(own_path(self.source.archived)).parts[1]
-        session.project = project_name(session.cwd) or _name_in(nfc(session.project or folder))
+        named = "" if folder in _SHARED_FOLDERS else folder
+        session.project = project_name(session.cwd) or _without_digest(nfc(session.project or named or session.agent))
         if self.source.resume.sets_title and session.title_rank == 0:
             session.title, session.title_rank = "", -1
         if session.title_rank < 0:
@@ -497,11 +498,6 @@ def title_of(prompt: str) -> str:
     return one_line(words, _TITLE_LENGTH)
 
 
-def _name_in(folder: str) -> str:
-    """Return the name of a project from the name of an agent's folder.
-
-    Only the beginning of a digest is used. A folder with the sessions of all projects has no such name.
-    """
-    if folder in _SHARED_FOLDERS:
-        return ""
-    return folder[:_DIGEST_SHOWN] if _DIGEST.fullmatch(folder) else folder
+def _without_digest(name: str) -> str:
+    """Return a name, or only the beginning of a name that is a digest."""
+    return name[:_DIGEST_SHOWN] if _DIGEST.fullmatch(name) else name

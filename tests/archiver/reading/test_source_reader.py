@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import cast
 
+import pytest
 from msgspec.structs import replace
 
 from palaver.archiver.formats.claude_code import ClaudeCode
@@ -262,6 +263,15 @@ def test_links_out_of_a_session_are_kept() -> None:
     )
 
     assert found.session.links == {"pull-request": "https://example.com/pull/1", "continues": FORK}
+
+
+@pytest.mark.parametrize("folder", ["globalStorage", "sessions", "threads", "transcripts"])
+def test_a_folder_with_the_sessions_of_all_projects_names_none(folder: str) -> None:
+    """The project of a session without a folder is named after the agent then."""
+    shared = replace(source(), archived=f"claude-code/{folder}/a.jsonl")
+
+    assert Read(user("one"), source=shared).session.project == "claude-code"
+    assert Read(user("one", cwd="/home/demo/shop"), source=shared).session.project == "shop"
 
 
 def test_without_a_folder_the_archive_names_the_project() -> None:
