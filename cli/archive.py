@@ -63,7 +63,7 @@ def up(*, as_json: bool) -> None:
             home, transcripts = home if selected else Home(home.root / DEMO_FOLDER), in_paths([DEMO])
             if not (as_json or selected):
                 click.echo(_LOADED if home.is_new else f"No agent history found; the sample archive is in {home.root}.")
-                print_page(renderer().render("encrypted", encrypted=encrypted_counts()))
+                _print_encrypted(encrypted_counts())
         first = _is_empty(home)
         complete = _archive(home, transcripts, skipped, pool, as_json=as_json)
     if first and not as_json:
@@ -146,6 +146,12 @@ def _found(home: Home) -> tuple[list[ArchivedAgent], list[FormatDrift], int]:
         return agents_of(store), format_drift(store, RawArchive(home.archive)), len(store.sources.problems())
 
 
+def _print_encrypted(encrypted: dict[str, int]) -> None:
+    """Print the number of files that only their agent can decrypt, by agent."""
+    if encrypted:
+        print_page(renderer().render("encrypted", encrypted=encrypted))
+
+
 def _announce_wait(home: Home) -> None:
     """Print a message if another process is ingesting, because this process then waits."""
     from ..archiver.store import ARCHIVER
@@ -198,7 +204,7 @@ def _archive(
         print_page(renderer().render("report", report=report, listing=listing))
         if listing is None and not is_demo(home) and (report.ingested.changed or drift or problems):
             print_page(renderer().render("found", agents=agents, drift=drift, problems=problems))
-            print_page(renderer().render("encrypted", encrypted=encrypted))
+            _print_encrypted(encrypted)
         if listing:
             print_page(renderer().render("omitted", omitted=report.ingested.omitted))
     return not (report.ingested.problems or report.compression.problems) and report.model is None
