@@ -236,7 +236,7 @@ class Session(Struct):
     """
 
     def is_called(self, name: str) -> bool:
-        """Return whether a name is the ID of this session: alone, or after its scope or agent as in `codex/<native_id>`."""
+        """Return whether a name is the ID of this session, alone or after its scope or agent: `codex/<native_id>`."""
         return name in {self.native_id, f"{self.scope}/{self.native_id}", f"{self.agent}/{self.native_id}"}
 
 
