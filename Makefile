@@ -46,7 +46,7 @@ local-model: $(DEV)/installed $(LOCAL)/installed  ## extract from the sample arc
 	$(DEV)/bin/python release/local_model.py $(LOCAL)/bin/python
 
 # Compiled when the environment is made; pip compiles only what it copies.
-SOURCES := agents archiver cli core observe search templates viewer src/palaver
+SOURCES := agents archiver cli core observe search team templates viewer src/palaver
 
 # A change of these files recreates the environments.
 PINS := pyproject.toml constraints.txt

@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "observe": {"core", "archiver", "search", "templates"},
     "agents": {"core", "archiver", "search", "observe", "templates"},
     "viewer": {"core", "archiver", "search", "observe", "agents", "templates"},
-    "cli": {"core", "archiver", "search", "observe", "templates", "agents", "viewer"},
+    "team": {"core", "archiver", "search", "observe", "agents", "templates", "viewer"},
+    "cli": {"core", "archiver", "search", "observe", "templates", "agents", "viewer", "team"},
 }
 
 # The sub-packages of a folder in import order: each imports only those before it.
@@ -57,6 +58,7 @@ ORDER = {
         "upkeep",
         "sync",
     ),
+    "team": ("server", "client"),
 }
 
 # Remaining imports against the order, as importing and imported module. The set may only shrink.

@@ -1,0 +1,1 @@
+"""What does this machine share? Join a team, offer items, and take them back."""

@@ -1,0 +1,1 @@
+"""What does the server of a team answer? Items of its members, searched in PostgreSQL."""
