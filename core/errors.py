@@ -49,6 +49,8 @@
     ├── IndexUnwritable         a new index cannot be written; the previous one stays
     ├── LeaseHeld               another process is writing
     ├── SyncRefused             a shared folder, or a file of another device, cannot be used
+    ├── TeamDatabaseUnusable    the database of a team server cannot be reached or used
+    ├── TeamRefused             a team server refused a request
     ├── ModelUnavailable        the embedding model cannot be loaded
     ├── ServerNotReady          a server cannot open the archive
     ├── ServerReadOnly          a server in read-only mode does not write
@@ -430,6 +432,18 @@ class LeaseHeld(PalaverError):
 
 class SyncRefused(PalaverError):
     """Error: the shared folder of `palaver sync`, or a file of another device, cannot be used."""
+
+
+class TeamDatabaseUnusable(PalaverError):
+    """Error: the database of a team server cannot be reached, or has another schema or unsafe rights."""
+
+
+class TeamRefused(PalaverError):
+    """Error: a team server refuses a request. `status` is the status of its HTTP reply."""
+
+    def __init__(self, message: str, *, hint: str = "", status: int = 400) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class ModelUnavailable(PalaverError):
