@@ -71,6 +71,9 @@ SECTIONS: Final = {
         "mcp": ("mcp", "Serve tools to an agent."),
         "toolsets": ("mcp", "List the toolsets of `palaver mcp`."),
     },
+    "Team": {
+        "team": ("team", "Share with a team, on a server of your own."),
+    },
     "Maintenance": {
         "status": ("status", "Show what is archived and indexed."),
         "formats": ("formats", "Report changes of transcript formats."),
@@ -97,9 +100,11 @@ READING: Final = frozenset({
     "fsck", "handoff", "help", "hooks run", "hooks status", "how", "install --print", "mcp", "memories graph",
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
-    "sessions", "share", "show", "stats", "status", "sync --status", "timeline", "toolsets", "usage", "view",
+    "sessions", "share", "show", "stats", "status", "sync --status", "team clean", "team create", "team invite",
+    "team metrics", "team migrate", "team people", "team revoke", "team serve", "team token", "timeline", "toolsets",
+    "usage", "view",
 })  # fmt: skip
-"""Commands that run in read-only mode. With an option, such as `forget --list`, only that use of a command."""
+"""Commands that run in read-only mode, because they write nothing to the home. With an option, such as `forget --list`, only that use of a command."""
 WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
     "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo", "migrate",

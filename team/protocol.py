@@ -14,6 +14,9 @@ All requests are `POST /v1/<name>`, except `GET /v1/hello`. A refused request is
 | leave | `Leave` | `Left` | a token with the scope `push` |
 | search | `TeamQuery` | `TeamHits` | a token with the scope `read` |
 
+A machine whose epoch was replaced by a newer one is a copy of another machine. It gets 409 with a `Refusal`, and has to
+join again.
+
 The numbers of changes, `seq`, are given by one machine, and grow. They order the changes, never clocks.
 """
 
@@ -220,14 +223,14 @@ class Pushed(Struct, frozen=True):
 
 
 class SharedRequest(Struct, frozen=True):
-    """Request for the items of this person after an ID, and optionally the start of a new epoch of this machine."""
+    """Request for the items of this machine after an ID, and optionally the start of a new epoch."""
 
     after: str = ""
     epoch: str = ""
 
 
 class SharedPage(Struct, frozen=True):
-    """IDs and hashes of items that the server holds of this person, by ID. The last page is empty."""
+    """IDs and hashes of the items that this machine sent last, by ID. The last page is empty."""
 
     items: Sequence[tuple[str, str]]
 

@@ -27,7 +27,7 @@ LEAVES = {
     words: command for words, command in EVERY.items() if not isinstance(command, click.Group) or words == ("model",)
 }
 """Commands that can run: all except groups, plus `model`, a group that also runs."""
-PLAIN = {("mcp",), ("view",), ("help",), ("completion",), ("hooks", "run")}
+PLAIN = {("mcp",), ("view",), ("help",), ("completion",), ("hooks", "run"), ("team", "serve")}
 """Commands without `--json`: they print a protocol, a link, help or a script."""
 
 

@@ -52,7 +52,6 @@ class Person(Struct, frozen=True):
     id: UUID
     name: str
     devices: Sequence[str]
-    items: int | None = None
 
 
 def digest(secret: str) -> bytes:
@@ -284,7 +283,9 @@ def people(connection: Database, team: UUID) -> list[Person]:
     return [Person(name=name, id=person, devices=devices) for person, name, devices in rows]
 
 
-def issue_token(connection: Database, team: UUID, person: UUID, scopes: Sequence[Scope], audience: str, days: int) -> str:
+def issue_token(
+    connection: Database, team: UUID, person: UUID, scopes: Sequence[Scope], audience: str, days: int
+) -> str:
     """Return a token of a person for MCP clients at the server with the URL `audience`."""
     access = secrets.token_urlsafe(32)
     connection.execute(

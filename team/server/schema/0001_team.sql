@@ -20,7 +20,7 @@ BEGIN
 END
 $$;
 
-GRANT CREATE ON SCHEMA palaver TO palaver_owner;
+GRANT USAGE, CREATE ON SCHEMA palaver TO palaver_owner;
 GRANT USAGE ON SCHEMA palaver TO palaver_app, palaver_finder, palaver_metrics;
 
 SET ROLE palaver_owner;
@@ -143,10 +143,12 @@ CREATE TABLE palaver.gone (
 -- Deletions whose bytes may still be on disk. `cleaned` is when the owner rewrote the tables.
 CREATE TABLE palaver.erasure (
     team uuid NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     person uuid NOT NULL,
     at timestamptz NOT NULL DEFAULT now(),
     items bigint NOT NULL,
-    cleaned timestamptz
+    cleaned timestamptz,
+    PRIMARY KEY (team, id)
 );
 CREATE INDEX ON palaver.erasure (team, person);
 

