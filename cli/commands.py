@@ -104,7 +104,7 @@ READING: Final = frozenset({
     "team metrics", "team migrate", "team people", "team revoke", "team serve", "team token", "timeline", "toolsets",
     "usage", "view",
 })  # fmt: skip
-"""Commands that run in read-only mode, because they write nothing to the home. With an option, such as `forget --list`, only that use of a command."""
+"""Commands that run in read-only mode: they write nothing to the home. With an option, only that use of a command."""
 WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
     "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo", "migrate",

@@ -263,8 +263,8 @@ def _store(
         return refused
     with connection.cursor() as cursor:
         cursor.executemany(
-            """INSERT INTO palaver.item (team, id, person, device, visibility, kind, project_id, project, session, event,
-                at, path, body, hash, seq)
+            """INSERT INTO palaver.item (team, id, person, device, visibility, kind, project_id, project, session,
+                event, at, path, body, hash, seq)
             VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
             ON CONFLICT (team, id) DO UPDATE SET device = excluded.device, visibility = excluded.visibility,
                 kind = excluded.kind, project_id = excluded.project_id, project = excluded.project,
@@ -328,7 +328,8 @@ def _withdraw(connection: Database, caller: Caller, device: UUID, withdrawn: Seq
         """INSERT INTO palaver.gone AS known (team, person, id, device, seq)
         SELECT %s, %s, id, %s, seq FROM unnest(%s::uuid[], %s::bigint[]) AS change (id, seq)
         ON CONFLICT (team, person, id) DO UPDATE SET device = excluded.device, at = excluded.at,
-            seq = CASE known.device WHEN excluded.device THEN greatest(known.seq, excluded.seq) ELSE excluded.seq END""",
+            seq = CASE known.device WHEN excluded.device THEN greatest(known.seq, excluded.seq)
+                ELSE excluded.seq END""",
         (caller.team, caller.person, device, [*numbers], [*numbers.values()]),
     )
     if keys:

@@ -1,0 +1,32 @@
+"""Fixtures: a database for each module, and a running server on it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from palaver.team.server.database import TeamDatabase
+
+from .members import serving
+from .postgres import DatabaseUrls, database
+
+
+@pytest.fixture(scope="module")
+def urls() -> Iterator[DatabaseUrls]:
+    """URLs of a database with the schema."""
+    with database() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pool(urls: DatabaseUrls) -> Iterator[TeamDatabase]:
+    """Connections of the server: one only, so that each test would see settings that leak."""
+    connections = TeamDatabase(urls.app, size=1)
+    yield connections
+    connections.close()
+
+
+@pytest.fixture(scope="module")
+def url(pool: TeamDatabase) -> Iterator[str]:
+    """URL of a running server."""
+    with serving(pool) as address:
+        yield address
