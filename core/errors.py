@@ -51,6 +51,7 @@
     ├── SyncRefused             a shared folder, or a file of another device, cannot be used
     ├── TeamDatabaseUnusable    the database of a team server cannot be reached or used
     ├── TeamRefused             a team server refused a request
+    ├── TeamUnreachable         a team server did not answer
     ├── ModelUnavailable        the embedding model cannot be loaded
     ├── ServerNotReady          a server cannot open the archive
     ├── ServerReadOnly          a server in read-only mode does not write
@@ -444,6 +445,10 @@ class TeamRefused(PalaverError):
     def __init__(self, message: str, *, hint: str = "", status: int = 400) -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class TeamUnreachable(PalaverError):
+    """Error: a team server did not answer completely. It may have carried out the request."""
 
 
 class ModelUnavailable(PalaverError):

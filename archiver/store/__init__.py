@@ -9,7 +9,7 @@ from .change_log import ChangeLog, Embedding, Entity, StoredVector
 from .database import is_wal_safe, sqlite_version
 from .document_table import Document, QueuedFile
 from .exchange_table import Edit, Repetition, StoredExchange, StoredPrompt
-from .lease_table import ARCHIVER, LEARNER, MODEL, WATCHER, Lease
+from .lease_table import ARCHIVER, LEARNER, MODEL, TEAM, WATCHER, Lease
 from .ledger_table import PlannedCall
 from .memory_table import MirroredFile
 from .observation_table import FINDING_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX, Confirmation, StoredObservation
@@ -23,6 +23,7 @@ __all__ = [
     "MODEL",
     "MODEL_PREFIX",
     "SUMMARY_PREFIX",
+    "TEAM",
     "WATCHER",
     "ChangeLog",
     "Confirmation",

@@ -78,6 +78,8 @@ MODEL: Final = "model"
 """Lease for sending sessions to a language model."""
 WATCHER: Final = "watch"
 """Lease that the background archiver holds while it runs."""
+TEAM: Final = "team"
+"""Lease of the process that sends to the team."""
 BACKUP: Final = "backup"
 """Lease for copying the database."""
 _RETRY_SECONDS: Final = 0.05

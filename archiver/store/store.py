@@ -24,6 +24,7 @@ from .session_table import ProjectTable, SessionTable, SummaryTable
 from .source_table import ContainerTable, SourceTable
 from .subagent_call_table import SubagentCallTable
 from .sync_table import SyncTable
+from .team_table import TeamTable
 from .tombstone_table import DeletedRowTable, TombstoneTable
 from .usage_table import UsageTable
 
@@ -66,6 +67,7 @@ class Store(Closing):
         self.document_folders = DocumentFolderTable(database)
         self.tombstones = TombstoneTable(database)
         self.sync = SyncTable(database)
+        self.team = TeamTable(database)
         self.deleted_rows = DeletedRowTable(database, self.summaries)
         self.leases = LeaseTable(database)
         self.publications = PublicationTable(database)

@@ -60,6 +60,11 @@ class DeviceKey:
     def create(self) -> Ed25519PrivateKey:
         """Replace the file with a new key, and return the key. Raises `OSError`."""
         key = Ed25519PrivateKey.generate()
+        self.store(key)
+        return key
+
+    def store(self, key: Ed25519PrivateKey) -> None:
+        """Replace the file with a key. Raises `OSError`."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -67,7 +72,6 @@ class DeviceKey:
             file.write(orjson.dumps(content))
             file.flush()
             os.fsync(file.fileno())
-        return key
 
 
 class Keyring:
