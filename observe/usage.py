@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..archiver.store import Store
 from ..archiver.store.usage_table import Reply
 from ..core.config import Config
-from ..core.conversation import Milliseconds, Session, SessionKind, show_day, show_minute
+from ..core.conversation import Milliseconds, Session, SessionKind, show_day, show_instant, show_minute
 from ..core.home import Home, is_in_project
 from ..core.prices import Price, PriceList
 from ..core.reports import NanoDollars
@@ -43,6 +43,16 @@ class _Spent(NamedTuple):
     reply: Reply
     root: int
     cost: NanoDollars | None
+
+
+class SessionDay(NamedTuple):
+    """Use of one model in a session, with its sub-agents, on one day in UTC. The cost of unknown models is 0."""
+
+    session: int
+    day: str
+    model: str
+    counts: TokenCounts
+    cost: NanoDollars
 
 
 class TokenUsage:
@@ -80,6 +90,21 @@ class TokenUsage:
             self._store.usage.uncounted(),
             unread,
         )
+
+    def by_session_and_day(self) -> list[SessionDay]:
+        """Return the dated usage of all sessions."""
+        read_usage(self._home, self._store)
+        prices, sessions = _Prices(self._config), _Sessions(self._store.sessions.all())
+        groups: dict[tuple[int, int, str], list[_Spent]] = {}
+        for reply in self._store.usage.replies():
+            if reply.at is not None and sessions.has(reply.session):
+                spending = _Spent(reply, sessions.root(reply.session), prices.cost(reply))
+                groups.setdefault((spending.root, reply.at // _DAY, reply.model), []).append(spending)
+        days = list[SessionDay]()
+        for (session, day, model), spent in sorted(groups.items()):
+            row = _row("", spent)
+            days.append(SessionDay(session, show_instant(day * _DAY)[:10], model, row.counts, row.cost))
+        return days
 
     def of_session(self, number: int) -> tuple[UsageRow, UsageRow]:
         """Return the usage of a session of the store without its sub-agents, and with them."""
@@ -140,6 +165,10 @@ class _Sessions:
         self._sessions = sessions
         self._numbers = {(session.agent, session.native_id): number for number, session in sessions.items()}
 
+    def has(self, number: int) -> bool:
+        """Return whether a session exists. Another process can have just deleted it."""
+        return number in self._sessions
+
     def root(self, number: int) -> int:
         """Return the session that started a sub-agent, directly or through other sub-agents, or else the session."""
         chain = {number: None}
@@ -153,7 +182,7 @@ class _Sessions:
 
     def matches(self, reply: Reply, filters: UsageFilter) -> bool:
         """Return whether a reply matches the filters. An undated reply is in no time range."""
-        if reply.session not in self._sessions:  # Another process has just deleted it.
+        if not self.has(reply.session):
             return False
         session = self._sessions[self.root(reply.session)]
         if filters.after is not None and (reply.at is None or reply.at < filters.after):

@@ -4,7 +4,7 @@ Every change of an offered item gets a number. The server has all changes up to 
 their items are, so that a deletion always becomes a withdrawal.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -112,6 +112,7 @@ class TeamTable:
         """Forget the levels. With `withdrawn`, forget what was offered too, because the server has deleted it."""
         self._db.run("UPDATE team SET device = '', planned = 0, rules = '', places = ''")
         self._db.run("DELETE FROM team_project")
+        self._db.run("DELETE FROM team_folder")
         self._db.run("DELETE FROM team_memory")
         if withdrawn:
             self._db.run("DELETE FROM offered")
@@ -142,6 +143,14 @@ class TeamTable:
             self._db.run("INSERT OR REPLACE INTO team_project VALUES (?, ?, ?)", (identity, name, level))
         else:
             self._db.run("DELETE FROM team_project WHERE identity = ?", (identity,))
+
+    def folders(self) -> dict[str, str]:
+        """Return the identities of the projects of folders with shared sessions, by folder."""
+        return dict(self._db.rows("SELECT folder, identity FROM team_folder"))
+
+    def note_folders(self, identities: Mapping[str, str]) -> None:
+        """Record the identities of the projects of folders."""
+        self._db.run_many("INSERT OR REPLACE INTO team_folder VALUES (?, ?)", identities.items())
 
     def chosen_memories(self) -> set[int]:
         """Return the memories that the user chose to share."""

@@ -21,6 +21,8 @@ CREATE TABLE team (
 );
 -- Projects of which more than nothing is shared, by their identity. All others are private.
 CREATE TABLE team_project (identity TEXT PRIMARY KEY, name TEXT NOT NULL, level TEXT NOT NULL) WITHOUT ROWID;
+-- Projects of the folders with shared sessions, for the time after a folder is deleted.
+CREATE TABLE team_folder (folder TEXT PRIMARY KEY, identity TEXT NOT NULL) WITHOUT ROWID;
 -- Memories that the user chose to share.
 CREATE TABLE team_memory (memory INTEGER PRIMARY KEY REFERENCES memory ON DELETE CASCADE);
 -- Items that were offered to the team. A row is written before the item is sent, and outlives the item, so that every
