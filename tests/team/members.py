@@ -95,14 +95,14 @@ class Machine:
         self.url, self.key, self.epoch, self.cursor = url, Ed25519PrivateKey.generate(), str(uuid4()), 0
         key = self.key.public_key().public_bytes_raw().hex()
         self.joined = request(url, "join", Join(code, key, name, self.epoch), Joined)
-        self._token = ""
+        self.access = ""
 
     @property
     def token(self) -> str:
         """Access token, requested at its first use."""
-        if not self._token:
-            self._token = self.new_token()
-        return self._token
+        if not self.access:
+            self.access = self.new_token()
+        return self.access
 
     def new_token(self, key: Ed25519PrivateKey | None = None) -> str:
         """Return a token for the signature of a challenge."""
