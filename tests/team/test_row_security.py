@@ -90,7 +90,6 @@ def test_without_a_team_nothing_is_visible(app: Connection, members: dict[str, M
     for table in tables(app):
         assert app.execute(sql.SQL("SELECT FROM palaver.{}").format(sql.Identifier(table))).fetchall() == [], table
     assert app.execute("SELECT FROM palaver.team").fetchall() == []
-    assert app.execute("SELECT FROM palaver.metrics").fetchall() == []
 
 
 @pytest.mark.parametrize("writer", ["bob", "cid"])

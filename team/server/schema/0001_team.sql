@@ -241,7 +241,7 @@ CREATE VIEW palaver.metrics WITH (security_barrier) AS
         WHERE team = palaver.team() AND kind = 'usage'
     ) AS used
     GROUP BY project_id, project, day, agent, model HAVING count(DISTINCT person) >= 3;
-GRANT SELECT ON palaver.metrics TO palaver_app;
+GRANT SELECT ON palaver.metrics TO palaver_owner;
 
 RESET ROLE;
 REVOKE CREATE ON SCHEMA palaver FROM palaver_finder, palaver_metrics;
