@@ -36,7 +36,9 @@ def key() -> str:
 def issue(urls: DatabaseUrls, person: str, scopes: list[Scope], audience: str) -> str:
     with administering(urls.owner) as connection:
         team = identity.find_team(connection, "acme")
-        return identity.issue_token(connection, team, identity.find_person(connection, team, person), scopes, audience, 30)
+        return identity.issue_token(
+            connection, team, identity.find_person(connection, team, person), scopes, audience, 30
+        )
 
 
 def test_hello_needs_no_token(url: str) -> None:

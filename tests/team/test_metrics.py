@@ -1,6 +1,6 @@
 """Metrics of a team, and the erasure of deleted items from disk."""
 
-import datetime
+import datetime as dt
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,15 +48,15 @@ def test_a_deletion_gets_dates_until_the_tables_are_clean(url: str, urls: Databa
     ann.push([one])
     ann.push(withdrawn=[one.id])
     bob.push([exchange(f"kept {uuid4()}")])
-    today = datetime.datetime.now(datetime.UTC).date()
-    disk, backups = today + datetime.timedelta(7), today + datetime.timedelta(37)
+    today = dt.datetime.now(dt.UTC).date()
+    disk, backups = today + dt.timedelta(7), today + dt.timedelta(37)
 
     assert bob.status().erasures == ""
     assert ann.status().erasures == (
         f"1 deleted: erased from search now, from disk by {disk}, from backups by {backups}."
     )
     assert clean(urls.owner)
-    done = today + datetime.timedelta(30)
+    done = today + dt.timedelta(30)
     assert ann.status().erasures == f"1 deleted: erased from search now, and from disk, from backups by {done}."
     assert clean(urls.owner) == []
     assert bob.status().own == {"exchange": 1}
@@ -70,7 +70,7 @@ def test_a_late_cleaning_is_stated(url: str, urls: DatabaseUrls) -> None:
     with psycopg.connect(urls.owner) as connection:
         connection.execute("UPDATE palaver.erasure SET at = at - interval '8 days' WHERE cleaned IS NULL")
 
-    today = datetime.datetime.now(datetime.UTC).date()
+    today = dt.datetime.now(dt.UTC).date()
     assert f"from disk by {today}; the operator has to run `palaver team clean`" in ann.status().erasures
 
 
@@ -81,7 +81,7 @@ def test_the_promise_follows_the_settings(pool: TeamDatabase, urls: DatabaseUrls
         one = exchange(f"promise {uuid4()}")
         ann.push([one])
         ann.push(withdrawn=[one.id])
-        tomorrow = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(1)
+        tomorrow = dt.datetime.now(dt.UTC).date() + dt.timedelta(1)
 
         assert f"from disk by {tomorrow}, from backups by {tomorrow}" in ann.status().erasures
 

@@ -197,7 +197,8 @@ def test_functions_with_the_rights_of_their_owner_are_listed(urls: DatabaseUrls)
     """Each SECURITY DEFINER function is listed, owned by the role with the fewest rights, and fixes its search path."""
     with psycopg.connect(urls.owner) as connection:
         rows = connection.execute(
-            """SELECT proname, proowner::regrole::text, proconfig::text, has_function_privilege('public', oid, 'EXECUTE')
+            """SELECT proname, proowner::regrole::text, proconfig::text,
+                has_function_privilege('public', oid, 'EXECUTE')
             FROM pg_proc WHERE pronamespace = 'palaver'::regnamespace AND prosecdef"""
         ).fetchall()
 

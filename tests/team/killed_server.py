@@ -1,0 +1,57 @@
+"""Team server in a process of its own, which kills itself at a statement that the test chooses.
+
+Arguments: URL of the database, number of the step at which to die (0: never). A step is the begin or the end of a
+statement or a transaction. The first line of output is the URL of the server.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import uvicorn
+from psycopg import Connection, Cursor
+
+from palaver.archiver.redaction.redactor import Redactor
+from palaver.team.server.app import ServerSettings, TeamServer, application
+from palaver.team.server.database import TeamDatabase
+from palaver.team.server.serving import listening
+
+
+def die_at(last: int) -> None:
+    """Kill this process at the step with this number."""
+    steps = count(1)
+
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **options: Any) -> Any:
+            for before in (True, False):
+                if next(steps) == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if before:
+                    result = method(*arguments, **options)
+            return result
+
+        return run
+
+    Connection.execute = counted(Connection.execute)  # type: ignore[method-assign]
+    Connection.commit = counted(Connection.commit)  # type: ignore[method-assign]
+    Cursor.executemany = counted(Cursor.executemany)  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Serve until killed."""
+    database = TeamDatabase(sys.argv[1], size=1)
+    listener = listening("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    # The audience stays, so that a token is valid for the next process.
+    settings = ServerSettings("http://team.test", "test")
+    app = application(TeamServer(database, settings, Redactor(b"k" * 16)))
+    die_at(int(sys.argv[2]))
+    print(address, flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none")).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()
