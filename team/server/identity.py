@@ -222,7 +222,7 @@ def find_team(connection: Database, name: str) -> UUID:
     Raises:
         InvalidInput: There is no such team, or the name is needed.
     """
-    teams = dict(connection.execute("SELECT name, id FROM palaver.team ORDER BY name").fetchall())
+    teams: dict[str, UUID] = dict(connection.execute("SELECT name, id FROM palaver.team ORDER BY name").fetchall())
     if not teams:
         raise InvalidInput("There is no team", hint="Create one: palaver team create NAME")
     if not name and len(teams) == 1:

@@ -170,7 +170,8 @@ def _check(batch: Batch, redactor: Redactor) -> None:
     """Refuse a batch that is too large, damaged, or contains a secret."""
     if len(batch.items) + len(batch.withdrawn) > ITEMS_MAX or not 0 <= batch.start < batch.end:
         _refuse(f"The batch must have at most {ITEMS_MAX} changes, and an end after its start")
-    for number in (change.seq for change in (*batch.items, *batch.withdrawn)):
+    numbers = [*(item.seq for item in batch.items), *(change.seq for change in batch.withdrawn)]
+    for number in numbers:
         if not batch.start < number <= batch.end:
             _refuse(f"Change {number} is outside of the batch")
     for item in batch.items:

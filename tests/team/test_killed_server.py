@@ -12,7 +12,7 @@ import psycopg
 
 from palaver.team.protocol import Batch
 
-from .members import Machine, Refused, exchange, invited, memory
+from .members import Machine, exchange, invited, memory
 from .postgres import DatabaseUrls
 
 ROOT = Path(__file__).parents[2]
@@ -39,10 +39,6 @@ def send(machine: Machine, batch: Batch) -> bool:
         machine.cursor = machine.send(batch).cursor
     except httpx2.TransportError:
         return False
-    except Refused as refused:  # The server has the batch, but its reply was lost and this process made it anew.
-        assert refused.position is not None
-        assert refused.position.cursor in {batch.start, batch.end}
-        machine.cursor = refused.position.cursor
     return True
 
 
