@@ -34,7 +34,7 @@ def standalone_entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]
     """Yield the text entries of the memories and chunks among these items."""
     for memory in store.memories.load(keys).values():
         if memory.state is not MemoryState.ARCHIVED:
-            yield from _memory_entries(memory)
+            yield from memory_entries(memory)
     for chunk in store.documents.load(keys).values():
         yield from _chunk_entries(chunk)
 
@@ -66,8 +66,9 @@ def _chunk_text(stored: StoredChunk) -> str:
     return f"{chunk.header_path}\n{chunk.text}" if chunk.header_path else chunk.text
 
 
-def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
-    values = _filter_values(IndexedItem(HitKind.MEMORY, memory=stored.memory))
+def memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
+    """Yield the entries of a memory."""
+    values = filter_values(IndexedItem(HitKind.MEMORY, memory=stored.memory))
     for text in pieces(_memory_text(stored.memory), WINDOW - OVERLAP):
         yield TextEntry(
             key=stored.key,
@@ -84,7 +85,7 @@ def _memory_entries(stored: StoredMemory) -> Iterator[TextEntry]:
 
 def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
     chunk = stored.chunk
-    values = _filter_values(IndexedItem(chunk.kind, chunk=stored))
+    values = filter_values(IndexedItem(chunk.kind, chunk=stored))
     names = f"{chunk.name}\n" * (_NAMES if chunk.name else 0)
     for text in pieces(names + _chunk_text(stored), WINDOW - OVERLAP):
         yield TextEntry(
@@ -101,7 +102,7 @@ def _chunk_entries(stored: StoredChunk) -> Iterator[TextEntry]:
         )
 
 
-def _filter_values(item: IndexedItem) -> dict[str, tuple[str, ...]]:
+def filter_values(item: IndexedItem) -> dict[str, tuple[str, ...]]:
     """Return the distinct indexed values of an item for each filter that it has values for."""
     values, folder = dict[str, tuple[str, ...]](), item.folder
     for field in FIELDS.values():
@@ -156,13 +157,14 @@ def entries(store: Store, keys: Sequence[int]) -> Iterator[TextEntry]:
         context = _Context(store, exchanges.values())
         for stored in exchanges.values():
             observed = [*learned.get(stored.key, []), *confirmed.get(stored.key, [])]
-            yield from _exchange_entries(stored, observed, sessions[stored.session], context)
+            said = [entry.observation for entry in observed]
+            yield from exchange_entries(stored, said, sessions[stored.session], context.windows(stored))
         elsewhere = {stored.exchange for stored in observations.values()} - exchanges.keys()
         parents = exchanges | store.exchanges.load(sorted(elsewhere))
         for observation in observations.values():
             # Another process may have just removed the exchange and its observations.
             if observation.exchange in parents:
-                yield _observation_entry(observation, parents[observation.exchange], sessions[observation.session])
+                yield observation_entry(observation, parents[observation.exchange], sessions[observation.session])
         yield from standalone_entries(store, [key for key in part if key not in exchanges and key not in observations])
 
 
@@ -223,7 +225,7 @@ def entry_windows(store: Store, keys: Sequence[int], *, with_context: bool) -> I
         yield from ((stored.key, window) for window in own)
     learned = store.observations.load([key for key in keys if key not in exchanges])
     for key, lesson in learned.items():
-        yield key, _observation_window(lesson.observation)
+        yield key, observation_window(lesson.observation)
     others = [key for key in keys if key not in exchanges and key not in learned]
     for entry in standalone_entries(store, others):
         yield entry.key, TextWindow(entry.body, entry.start_line, entry.end_line, entry.said)
@@ -237,6 +239,23 @@ def _window(held: Sequence[tuple[str, str]], start: int, end: int) -> TextWindow
     return TextWindow("\n".join(text for _, text in held), start, end, tuple(said.items()))
 
 
+def extended(own: Sequence[TextWindow], before: Iterable[str]) -> list[TextWindow]:
+    """Return the windows of an exchange. A short exchange has an additional window with preceding text.
+
+    Args:
+        own: Windows of the exchange.
+        before: Texts of the preceding exchanges, the nearest first, at most `CONTEXT_EXCHANGES`.
+    """
+    if len(own) != 1 or len(own[0].text) >= _SHORT:
+        return [*own]
+    text = own[0].text
+    for said in before:
+        text = f"{said[len(text) - _SHORT :]}\n{text}" if said else text
+        if len(text) >= _SHORT:
+            break
+    return [*own, replace(own[0], text=text)] if text != own[0].text else [*own]
+
+
 class _Context:
     """Windows of exchanges, extended by the text of preceding exchanges."""
 
@@ -248,17 +267,15 @@ class _Context:
 
     def windows(self, stored: StoredExchange) -> list[TextWindow]:
         """Return the windows of an exchange. A short exchange has an additional window with preceding text."""
-        own = list(windows(stored.exchange))
-        if len(own) != 1 or len(own[0].text) >= _SHORT:
-            return own
-        text = own[0].text
+        return extended(list(windows(stored.exchange)), self._before(stored))
+
+    def _before(self, stored: StoredExchange) -> Iterator[str]:
+        """Yield the texts of the preceding exchanges, the nearest first."""
         for back in range(1, CONTEXT_EXCHANGES + 1):
             before = self._at(stored.source, stored.exchange.ordinal - back)
-            if before is None or len(text) >= _SHORT:
-                break
-            said = "\n".join(window.text for window in windows(before.exchange))
-            text = f"{said[len(text) - _SHORT :]}\n{text}" if said else text
-        return [*own, replace(own[0], text=text)] if text != own[0].text else own
+            if before is None:
+                return
+            yield "\n".join(window.text for window in windows(before.exchange))
 
     def _at(self, source: int, ordinal: int) -> StoredExchange | None:
         if (source, ordinal) not in self._known:
@@ -290,14 +307,13 @@ def _exchange_texts(exchange: Exchange) -> dict[int, str]:
     return {PROMPT: exchange.prompt, **parts} if exchange.prompt.strip() else parts
 
 
-def _exchange_entries(
-    stored: StoredExchange, observed: Sequence[StoredObservation], session: Session, context: _Context
+def exchange_entries(
+    stored: StoredExchange, observations: Sequence[Observation], session: Session, parts: Iterable[TextWindow]
 ) -> Iterator[TextEntry]:
-    """Yield the entries of an exchange with the types and concepts of its observations."""
+    """Yield the entries of an exchange, one per window, with the types and concepts of its observations."""
     exchange = stored.exchange
-    observations = [entry.observation for entry in observed]
-    values = _filter_values(IndexedItem(HitKind.EXCHANGE, session, exchange, observations))
-    for window in context.windows(stored):
+    values = filter_values(IndexedItem(HitKind.EXCHANGE, session, exchange, observations))
+    for window in parts:
         yield TextEntry(
             key=stored.key,
             event=stored.key,
@@ -312,8 +328,9 @@ def _exchange_entries(
         )
 
 
-def _observation_entry(stored: StoredObservation, parent: StoredExchange, session: Session) -> TextEntry:
-    observation, window = stored.observation, _observation_window(stored.observation)
+def observation_entry(stored: StoredObservation, parent: StoredExchange, session: Session) -> TextEntry:
+    """Return the entry of an observation. `parent` is its exchange."""
+    observation, window = stored.observation, observation_window(stored.observation)
     return TextEntry(
         key=stored.key,
         event=stored.exchange,
@@ -323,12 +340,13 @@ def _observation_entry(stored: StoredObservation, parent: StoredExchange, sessio
         start_line=window.start_line,
         end_line=window.end_line,
         body=window.text,
-        values=_filter_values(IndexedItem(HitKind.OBSERVATION, session, parent.exchange, (observation,))),
+        values=filter_values(IndexedItem(HitKind.OBSERVATION, session, parent.exchange, (observation,))),
         said=window.said,
     )
 
 
-def _observation_window(observation: Observation) -> TextWindow:
+def observation_window(observation: Observation) -> TextWindow:
+    """Return the text of an observation with the lines of its evidence."""
     start, end = observation.lines or (0, 0)
     body = "\n".join((observation_text(observation), *observation.facts, " ".join(observation.concepts)))
     return TextWindow(body, start, end, ((observation.origin, body),) if observation.origin in set(Role) else ())
