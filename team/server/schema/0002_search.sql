@@ -1,0 +1,134 @@
+-- Search in items: entries (windows of text), terms with their counts, and vectors.
+
+CREATE EXTENSION IF NOT EXISTS vector;
+
+SET ROLE palaver_owner;
+
+CREATE SEQUENCE palaver.entry_id;
+GRANT USAGE ON SEQUENCE palaver.entry_id TO palaver_app;
+
+-- `stems` contains the stems of the text in order, each between two spaces. `tsv` contains the same stems, and the
+-- labels of filters, such as 'project:spoon'. `context` marks the additional window of a short exchange.
+CREATE TABLE palaver.entry (
+    team uuid NOT NULL,
+    id bigint NOT NULL DEFAULT nextval('palaver.entry_id'),
+    item bigint NOT NULL,
+    event bigint NOT NULL,
+    session bigint NOT NULL,
+    person uuid NOT NULL,
+    visibility smallint NOT NULL,
+    path text NOT NULL,
+    ordinal integer NOT NULL,
+    at bigint NOT NULL,
+    start_line integer NOT NULL,
+    end_line integer NOT NULL,
+    context boolean NOT NULL,
+    body text NOT NULL,
+    said text NOT NULL,
+    stems text NOT NULL,
+    length integer NOT NULL,
+    model text NOT NULL,
+    tsv tsvector NOT NULL,
+    PRIMARY KEY (team, id)
+) PARTITION BY HASH (team);
+CREATE INDEX ON palaver.entry (team, item);
+CREATE INDEX ON palaver.entry (team, session);
+CREATE INDEX ON palaver.entry (team, at);
+CREATE INDEX ON palaver.entry USING gin (tsv) WITH (fastupdate = off);
+
+-- Number of entries with a term. The term '' has the number of entries, and ' ' their stems.
+CREATE TABLE palaver.term (
+    team uuid NOT NULL,
+    term text COLLATE "C" NOT NULL,
+    entries bigint NOT NULL,
+    PRIMARY KEY (team, term)
+) PARTITION BY HASH (team);
+
+CREATE TABLE palaver.embedding (
+    team uuid NOT NULL,
+    item bigint NOT NULL,
+    event bigint NOT NULL,
+    part smallint NOT NULL,
+    person uuid NOT NULL,
+    visibility smallint NOT NULL,
+    model text NOT NULL,
+    vec halfvec(384) NOT NULL,
+    bits bytea NOT NULL,
+    PRIMARY KEY (team, item, part)
+) PARTITION BY HASH (team);
+CREATE INDEX ON palaver.embedding (team, event);
+
+DO $$
+DECLARE
+    parent text;
+BEGIN
+    FOREACH parent IN ARRAY ARRAY['entry', 'term', 'embedding'] LOOP
+        FOR number IN 0..15 LOOP
+            EXECUTE format(
+                'CREATE TABLE palaver.%s_%s PARTITION OF palaver.%s FOR VALUES WITH (MODULUS 16, REMAINDER %s)%s',
+                parent, number, parent, number, CASE parent WHEN 'term' THEN ' WITH (fillfactor = 60)' ELSE '' END);
+            EXECUTE format(
+                'ALTER TABLE palaver.%s_%s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', parent, number);
+        END LOOP;
+        EXECUTE format('ALTER TABLE palaver.%s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', parent);
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON palaver.%s TO palaver_app', parent);
+    END LOOP;
+    FOREACH parent IN ARRAY ARRAY['entry', 'embedding'] LOOP
+        EXECUTE format(
+            'CREATE POLICY read ON palaver.%s FOR SELECT TO palaver_app
+             USING (team = (SELECT palaver.team()) AND (visibility = 2 OR person = (SELECT palaver.person())))', parent);
+        EXECUTE format(
+            'CREATE POLICY add ON palaver.%s FOR INSERT TO palaver_app
+             WITH CHECK (team = (SELECT palaver.team()) AND person = (SELECT palaver.person()))', parent);
+        EXECUTE format(
+            'CREATE POLICY change ON palaver.%s FOR UPDATE TO palaver_app
+             USING (team = (SELECT palaver.team()) AND person = (SELECT palaver.person()))', parent);
+        EXECUTE format(
+            'CREATE POLICY remove ON palaver.%s FOR DELETE TO palaver_app
+             USING (team = (SELECT palaver.team()) AND person = (SELECT palaver.person()))', parent);
+    END LOOP;
+END
+$$;
+CREATE POLICY own ON palaver.term TO palaver_app
+    USING (team = (SELECT palaver.team())) WITH CHECK (team = (SELECT palaver.team()));
+
+-- PostgreSQL does not use the GIN index under row security, because `@@` is not leakproof. The functions below search
+-- as a role that may read only the columns that they need, and return only numbers of entries and items.
+CREATE POLICY find ON palaver.entry FOR SELECT TO palaver_finder USING (true);
+GRANT SELECT (team, id, item, person, visibility, at, tsv) ON palaver.entry TO palaver_finder;
+GRANT CREATE ON SCHEMA palaver TO palaver_finder;
+
+RESET ROLE;
+SET ROLE palaver_finder;
+
+-- Return the entries with the highest sum of the weights of the probes that match, and that match `needed`.
+CREATE FUNCTION palaver.text_candidates(probes text[], weights real[], needed text, since bigint, until bigint, most int)
+    RETURNS TABLE (entry bigint, score real)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, palaver, pg_temp SET enable_seqscan = off
+    AS $$
+        SELECT found.id, sum(found.weight)::real AS total
+        FROM unnest(probes, weights) AS probe (query, weight)
+        CROSS JOIN LATERAL (
+            SELECT e.id, probe.weight FROM palaver.entry e
+            WHERE e.team = palaver.team() AND (e.visibility = 2 OR e.person = palaver.person())
+                AND e.tsv @@ (CASE WHEN needed = '' THEN probe.query ELSE probe.query || '&' || needed END)::tsquery
+                AND e.at >= since AND e.at < until
+        ) AS found
+        GROUP BY found.id ORDER BY total DESC, found.id LIMIT most
+    $$;
+
+-- Return items with an entry that matches `needed`.
+CREATE FUNCTION palaver.matching_items(needed text, since bigint, until bigint)
+    RETURNS TABLE (item bigint)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, palaver, pg_temp
+    AS $$
+        SELECT DISTINCT e.item FROM palaver.entry e
+        WHERE e.team = palaver.team() AND (e.visibility = 2 OR e.person = palaver.person())
+            AND (needed = '' OR e.tsv @@ needed::tsquery) AND e.at >= since AND e.at < until
+    $$;
+
+REVOKE ALL ON FUNCTION palaver.text_candidates, palaver.matching_items FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION palaver.text_candidates, palaver.matching_items TO palaver_app;
+
+RESET ROLE;
+REVOKE CREATE ON SCHEMA palaver FROM palaver_finder;
