@@ -269,10 +269,7 @@ class TeamCandidates(TermStatistics):
             WHERE team = %s AND model = %s {" ".join(clauses)} ORDER BY vec <=> %s::halfvec LIMIT %s""",
             (text := as_text(vector), self._team, self._model, *(conditions if is_filtered else ()), text, limit),
         ).fetchall()
-        if not rows:
-            return VectorMatches.none()
-        numbers = np.array([row[:3] for row in rows], dtype=np.int64).T
-        return VectorMatches(numbers, np.array([row[3] for row in rows])).best(limit)
+        return _vector_matches(rows).best(limit)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """See `nearest`."""
@@ -280,26 +277,29 @@ class TeamCandidates(TermStatistics):
 
     def of_events(self, vector: Array, events: Integers) -> VectorMatches:
         """Return two exact cosines per item of these events: that of its prompt, and the best of its other texts."""
-        return self._vectors(events, "''::bytea").of_events(vector, events)
+        rows = self._connection.execute(
+            """SELECT DISTINCT ON (item, part = 0) item, event, part, 1 - (vec <=> %s::halfvec) AS cosine
+            FROM palaver.embedding WHERE team = %s AND model = %s AND event = ANY(%s)
+            ORDER BY item, part = 0, cosine DESC""",
+            (as_text(vector), self._team, self._model, events.tolist()),
+            binary=True,
+        ).fetchall()
+        return _vector_matches(rows)
 
     def late_interaction(self, query: TokenVectors, vector: Array, vectors: VectorMatches) -> Floats:
         """Return the late-interaction score for the item of each vector, or NaN if unknown."""
         events, _ = distinct(vectors.event)
-        return self._vectors(events, "bits").late_interaction(query, vector, vectors.rows)
-
-    def _vectors(self, events: Integers, bits: str) -> VectorIndex:
-        """Return an index of the vectors of these events. `bits` is the SQL expression of their token embeddings."""
         rows = self._connection.execute(
-            f"""SELECT item, event, part, halfvec_send(vec), {bits} FROM palaver.embedding
+            """SELECT item, event, part, halfvec_send(vec), bits FROM palaver.embedding
             WHERE team = %s AND model = %s AND event = ANY(%s)""",
             (self._team, self._model, events.tolist()),
             binary=True,
         )
-        vectors = [
+        texts = [
             StoredVector(item, event, part, np.frombuffer(sent, ">f2", offset=4).astype("<f2").tobytes(), tokens)
             for item, event, part, sent, tokens in rows
         ]
-        return VectorIndex().changed((), vectors)
+        return VectorIndex().changed((), texts).late_interaction(query, vector, vectors.rows)
 
     def waiting(self, matches: TextMatches, vectors: VectorMatches) -> Integers:
         """Return the keys of events that only text search finds because they have no vector of this model."""
@@ -348,6 +348,13 @@ class TeamCandidates(TermStatistics):
 
     def _one(self, query: str, values: Sequence[Any]) -> bool:
         return self._connection.execute(query, values).fetchone() is not None  # type: ignore[call-overload,no-any-return]
+
+
+def _vector_matches(rows: Sequence[tuple[int, int, int, float]]) -> VectorMatches:
+    if not rows:
+        return VectorMatches.none()
+    numbers = np.array([row[:3] for row in rows], dtype=np.int64).T
+    return VectorMatches(numbers, np.array([row[3] for row in rows]))
 
 
 def _without_roles(filters: Filters) -> Filters:
