@@ -6,7 +6,7 @@ equal titles have one hit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -152,7 +152,7 @@ class Representatives:
             )
             for event in batch:
                 observations = [key for key in learned.get(event.key, ()) if key in allowed]
-                confirms = any(_matches_labels(stored.observation, filters) for stored in confirmed.get(event.key, ()))
+                confirms = any(matches_labels(stored.observation, filters) for stored in confirmed.get(event.key, ()))
                 can_be_standalone = event.key in allowed and event.key not in learned
                 exchange_passes = event.key in allowed and (confirms or not has_labels)
                 if observations or exchange_passes or can_be_standalone:
@@ -176,13 +176,13 @@ class Representatives:
                 continue
             observations = [learned[key] for key in keys if key in learned]
             if observations:
-                best = _best(event, observations, replaced, exchange_passes=exchange_passes)
+                best = best_observation(event, observations, replaced, exchange_passes=exchange_passes)
                 yield Representative(event, best, session=observations[0].session)
             elif exchange_passes and event.key in items:  # Otherwise, another process has just removed the exchange.
                 yield Representative(event, session=items[event.key].session)
 
 
-def _best(
+def best_observation(
     event: Event, observations: Sequence[StoredObservation], replaced: Container[int], *, exchange_passes: bool
 ) -> StoredObservation | None:
     """Return the observation whose evidence covers the matching text, or else the best-matching observation.
@@ -204,7 +204,7 @@ def _best(
     return None if match.fraction > _MUCH_BETTER * event.words_of(best.key) else best
 
 
-def _matches_labels(observation: Observation, filters: Filters) -> bool:
+def matches_labels(observation: Observation, filters: Filters) -> bool:
     """Return whether an observation satisfies the type and concept filters."""
     concepts = {tokenizer.label(concept) for concept in observation.concepts}
     typed = not filters.types or observation.type in filters.types
@@ -224,13 +224,13 @@ _COMPARED = 10
 class DistinctHits:
     """Filter that drops hits beyond the maximum per session, hits that repeat a better hit's title, and copied chunks.
 
-    If a file is in several namespaces, only one copy of each of its chunks is kept. `repeated_in` returns the sessions
+    If a file is in several namespaces, only one copy of each of its chunks is kept. `repeating` returns the sessions
     of the hits that were dropped because they repeat the title of a hit.
     """
 
-    def __init__(self, store: Store, per_session: int) -> None:
+    def __init__(self, per_session: int) -> None:
         """Keep at most `per_session` hits of each session, or all hits if `per_session` is 0."""
-        self._store, self._per_session = store, per_session
+        self._per_session = per_session
         self._counts: dict[int, int] = {}
         self._first_by_title: dict[str, Representative] = {}
         self._repeating: dict[int, dict[int, None]] = {}
@@ -249,29 +249,9 @@ class DistinctHits:
                 self._counts[session] = self._counts.get(session, 0) + 1
                 yield choice
 
-    def titled_first(self, representatives: Iterator[Representative], title: str) -> Iterator[Representative]:
-        """Yield the hits, with exact title matches first.
-
-        Among the first `_COMPARED` hits, those with this title come first, followed by those of sessions with this
-        title. The words of a title can match another hit better, for example if the title names the project.
-        """
-        first, plain = list(islice(representatives, _COMPARED)), title.strip()
-        sessions = self._store.sessions.titled({choice.session for choice in first}, plain)
-
-        def place(at: int) -> int:
-            learned = first[at].observation
-            if learned is not None and learned.observation.title.casefold() == plain.casefold():
-                return 0
-            return 1 if first[at].session in sessions else 2
-
-        yield from (first[at] for at in sorted(range(len(first)), key=place))
-        yield from representatives
-
-    def repeated_in(self, choice: Representative) -> tuple[str, ...]:
-        """Return the IDs of the sessions whose hits were dropped because they repeat the title of this hit."""
-        numbers = self._repeating.get(choice.event.key, {})
-        sessions = self._store.sessions.several(numbers) if numbers else {}
-        return tuple(sessions[number].native_id for number in numbers)
+    def repeating(self, choice: Representative) -> Iterable[int]:
+        """Return the sessions whose hits were dropped because they repeat the title of this hit, in order."""
+        return self._repeating.get(choice.event.key, {})
 
     def _is_copy(self, stored: StoredChunk) -> bool:
         position = stored.source_file, stored.index, stored.chunk.text
@@ -288,6 +268,28 @@ class DistinctHits:
         if choice.session != first.session:
             self._repeating.setdefault(first.event.key, {})[choice.session] = None
         return True
+
+
+def titled_first(
+    representatives: Iterator[Representative], title: str, titled: Callable[[set[int], str], Collection[int]]
+) -> Iterator[Representative]:
+    """Yield the hits, with exact title matches first.
+
+    Among the first `_COMPARED` hits, those with this title come first, followed by those of sessions with this
+    title. The words of a title can match another hit better, for example if the title names the project. `titled`
+    returns those of some sessions that have a title.
+    """
+    first, plain = list(islice(representatives, _COMPARED)), title.strip()
+    sessions = titled({choice.session for choice in first}, plain)
+
+    def place(at: int) -> int:
+        learned = first[at].observation
+        if learned is not None and learned.observation.title.casefold() == plain.casefold():
+            return 0
+        return 1 if first[at].session in sessions else 2
+
+    yield from (first[at] for at in sorted(range(len(first)), key=place))
+    yield from representatives
 
 
 _WEAK = 3
@@ -403,12 +405,12 @@ class Hits:
 
     def _results(self, query: Query, ranked: RankedEvents, *, snippets: bool) -> tuple[Results, tuple[Hit, ...]]:
         """Return a page of results, and the nearest hits for the zero-result explanation of an empty page."""
-        events = _shown(query, ranked)
-        distinct = DistinctHits(self._store, _per_session(query))
+        events = shown_events(query, ranked)
+        distinct = DistinctHits(per_session(query))
         ordered = self._successors_first(events) if query.concepts else self._newest(query.filters)
         page, further = self._page(query, ordered, distinct)
         hits = self._load_hits(page, ranked.query, query, snippets=snippets)
-        repeated_in = {_public_id(choice): distinct.repeated_in(choice) for choice in page}
+        repeated_in = {public_id(choice): self._native_ids(distinct.repeating(choice)) for choice in page}
         hits = tuple(
             replace(hit, also_in=tuple(dict.fromkeys((*hit.also_in, *repeated_in.get(hit.id, ()))))) for hit in hits
         )
@@ -431,9 +433,14 @@ class Hits:
             newest=self._newest_instant() if ranked.query.empty_times else None,
             ranking_limit=bool(page and relevant and not further and ranked.truncated and events == ranked.events),
         )
-        without_words = {_public_id(choice) for choice in page if not choice.event.words}
+        without_words = {public_id(choice) for choice in page if not choice.event.words}
         nearest = (hit for hit in hits if hit.id not in without_words or not _is_command(hit))
         return answer, tuple(islice(nearest, _WEAK))
+
+    def _native_ids(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the IDs of these sessions in the same order."""
+        sessions = self._store.sessions.several(numbers) if numbers else {}
+        return tuple(sessions[number].native_id for number in numbers)
 
     def _successors_first(self, events: Sequence[Event]) -> list[Event]:
         """Return the events, with each superseded memory directly after the memory that superseded it."""
@@ -474,9 +481,9 @@ class Hits:
         ranked = self._ranked(query) if query.concepts else RankedEvents([], AnalyzedQuery(""))
         if query.concepts and not (ranked.relevant or query.weak):
             return 0
-        events = _shown(query, ranked) if query.concepts else self._newest(query.filters)
+        events = shown_events(query, ranked) if query.concepts else self._newest(query.filters)
         every = replace(query, limit=LIMIT_MAX, cursor="")
-        return len(self._page(every, events, DistinctHits(self._store, _per_session(query)))[0])
+        return len(self._page(every, events, DistinctHits(per_session(query)))[0])
 
     def _with_phrases_as_words(self, query: Query, *, snippets: bool) -> tuple[Hit, ...]:
         """Return hits for the query without its quotation marks, or no hits for a query without quotation marks."""
@@ -502,10 +509,10 @@ class Hits:
 
     def _page(self, query: Query, events: Iterable[Event], distinct: DistinctHits) -> tuple[list[Representative], bool]:
         """Return the representatives on a page, and True if another page follows."""
-        by_session, limited, left = query.by is Grouping.SESSION, bool(_per_session(query)), iter(events)
+        by_session, limited, left = query.by is Grouping.SESSION, bool(per_session(query)), iter(events)
         needs_earlier_pages = by_session or limited
         if query.cursor and not needs_earlier_pages:
-            _skip_to_cursor(query, (event.key for event in left))
+            skip_to_cursor(query, (event.key for event in left))
         select = self._representatives.by_session if by_session else self._representatives.of
         representatives = select(left, query.filters, query.limit + 1)
         if limited:
@@ -513,9 +520,9 @@ class Hits:
         if len(query.concepts) > 1:  # several concepts are searched only in conversations
             representatives = (choice for choice in representatives if choice.standalone is None)
         if needs_earlier_pages and len(query.concepts) == 1:
-            representatives = distinct.titled_first(representatives, query.concepts[0])
+            representatives = titled_first(representatives, query.concepts[0], self._store.sessions.titled)
         if query.cursor and needs_earlier_pages:
-            _skip_to_cursor(query, (choice.event.key for choice in representatives))
+            skip_to_cursor(query, (choice.event.key for choice in representatives))
         page = list(islice(representatives, query.limit + 1))
         return page[: query.limit], len(page) > query.limit
 
@@ -538,10 +545,10 @@ class Hits:
             if isinstance(choice.standalone, StoredChunk):
                 hit = _chunk_hit(event, choice.standalone)
             elif choice.standalone is not None:
-                hit = _memory_hit(event, choice.standalone)
+                hit = memory_hit(event, choice.standalone)
             elif event.key in locations and (choice.observation or event.key in exchanges):
                 location = locations[event.key]
-                hit = self._hit(choice, location, exchanges.get(event.key))
+                hit = exchange_hit(choice, location, exchanges.get(event.key))
                 name = names[location.session]
                 hit = replace(hit, session_title=name.title, short_session_id=name.short_id)
                 if query.by is Grouping.SESSION:
@@ -554,63 +561,18 @@ class Hits:
             parts = event.parts if analyzed.text else ()
             cursor, also_in = query_analysis.after(event.key, query), repeated_in.get(event.key, ())
             hit = replace(hit, parts=parts, more=choice.more, cursor=cursor, also_in=also_in)
-            hits.append(hit if terms is None else self._with_snippet(hit, event, terms))
+            hits.append(hit if terms is None else with_snippet(hit, event, terms, self._store.exchanges.texts_on))
         return tuple(hits)
 
-    def _hit(self, choice: Representative, location: ExchangeLocation, exchange: Observation | None) -> Hit:
-        """Return a hit for an observation, or for an exchange if the representative has no observation."""
-        event, learned, match = choice.event, choice.observation, choice.event.best_match
-        if learned is not None:
-            observation = learned.observation
-            start, end = observation.lines or (location.start_line, location.end_line)
-        else:
-            assert exchange is not None
-            observation = exchange
-            start, end = location.start_line, location.end_line
-            if match is not None and match.key == event.key:
-                start, end = match.start_line, match.end_line
-        return Hit(
-            id=_public_id(choice),
-            kind="observation" if learned else "exchange",
-            type="session" if observation.is_summary else str(observation.type),
-            title=observation.name,
-            project=location.project,
-            at=observation.at,
-            score=event.score,
-            similarity=event.similarity,
-            session_id=location.session_id,
-            path=location.path,
-            start_line=start,
-            end_line=end,
-            tokens=min(learned.tokens, DETAIL_TOKENS) if learned else observation.tokens,
-            facts=observation.facts,
-            snippet=one_line(observation.narrative, LENGTH),
-        )
 
-    def _with_snippet(self, hit: Hit, event: Event, terms: SearchTerms) -> Hit:
-        """Return the hit with a snippet: the matching text of the exchange, or the fact that matches best."""
-        match, snippet = event.best_match, ""
-        untitled = hit.kind == "observation" and not (terms.phrases or terms.words(hit.title))
-        own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text))) if untitled else ""
-        explains = bool(terms.words(own))
-        if explains:
-            snippet = one_line(own, LENGTH)
-        elif match is not None and match.key == event.key:
-            snippet = terms.snippet(self._store.exchanges.texts_on(event.key, match.start_line, match.end_line))
-        elif terms.phrases and not terms.has_phrase(hit.snippet):
-            snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
-        excerpt = snippet or hit.snippet
-        return replace(hit, snippet=excerpt, matched=tuple(terms.words(excerpt)), needs_snippet=explains)
-
-
-def _shown(query: Query, ranked: RankedEvents) -> list[Event]:
+def shown_events(query: Query, ranked: RankedEvents) -> list[Event]:
     """Return the events from which the hits of a query are made."""
     if query.weak:
         return ranked.events
     return ranked.matching if query.by is Grouping.SESSION else ranked.listed
 
 
-def _per_session(query: Query) -> int:
+def per_session(query: Query) -> int:
     """Return the maximum number of hits per session, or 0 for no maximum.
 
     There is no maximum if the results are sessions, if the query has a session filter, or if it does not have exactly
@@ -621,7 +583,7 @@ def _per_session(query: Query) -> int:
     return query.per_session
 
 
-def _skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
+def skip_to_cursor(query: Query, keys: Iterator[int]) -> None:
     """Skip the events up to the cursor. Raises `InvalidInput` if the event of the cursor no longer matches."""
     ended = query_analysis.event_of(query)
     if ended not in keys:
@@ -636,7 +598,7 @@ def _is_command(hit: Hit) -> bool:
     return hit.kind == "exchange" and hit.title.isascii() and len(hit.title.split()) < 2
 
 
-def _public_id(choice: Representative) -> str:
+def public_id(choice: Representative) -> str:
     """Return the public ID of the observation that represents an event, or else of the exchange."""
     return (
         ids.show("observation", choice.observation.key)
@@ -652,7 +614,58 @@ def _session_hit(hit: Hit, name: SessionName, facts: tuple[str, ...], cost: int)
     )
 
 
-def _memory_hit(event: Event, stored: StoredMemory) -> Hit:
+def exchange_hit(choice: Representative, location: ExchangeLocation, exchange: Observation | None) -> Hit:
+    """Return a hit for an observation, or for an exchange if the representative has no observation."""
+    event, learned, match = choice.event, choice.observation, choice.event.best_match
+    if learned is not None:
+        observation = learned.observation
+        start, end = observation.lines or (location.start_line, location.end_line)
+    else:
+        assert exchange is not None
+        observation = exchange
+        start, end = location.start_line, location.end_line
+        if match is not None and match.key == event.key:
+            start, end = match.start_line, match.end_line
+    return Hit(
+        id=public_id(choice),
+        kind="observation" if learned else "exchange",
+        type="session" if observation.is_summary else str(observation.type),
+        title=observation.name,
+        project=location.project,
+        at=observation.at,
+        score=event.score,
+        similarity=event.similarity,
+        session_id=location.session_id,
+        path=location.path,
+        start_line=start,
+        end_line=end,
+        tokens=min(learned.tokens, DETAIL_TOKENS) if learned else observation.tokens,
+        facts=observation.facts,
+        snippet=one_line(observation.narrative, LENGTH),
+    )
+
+
+def with_snippet(hit: Hit, event: Event, terms: SearchTerms, texts_on: Callable[[int, int, int], Sequence[str]]) -> Hit:
+    """Return the hit with a snippet: the matching text of the exchange, or the fact that matches best.
+
+    `texts_on` returns the texts on lines of an exchange.
+    """
+    match, snippet = event.best_match, ""
+    untitled = hit.kind == "observation" and not (terms.phrases or terms.words(hit.title))
+    own = max((hit.snippet, *hit.facts), key=lambda text: len(terms.words(text))) if untitled else ""
+    explains = bool(terms.words(own))
+    if explains:
+        snippet = one_line(own, LENGTH)
+    elif match is not None and match.key == event.key:
+        snippet = terms.snippet(texts_on(event.key, match.start_line, match.end_line))
+    elif terms.phrases and not terms.has_phrase(hit.snippet):
+        snippet = one_line(next(filter(terms.has_phrase, hit.facts), ""), LENGTH)
+    excerpt = snippet or hit.snippet
+    return replace(hit, snippet=excerpt, matched=tuple(terms.words(excerpt)), needs_snippet=explains)
+
+
+def memory_hit(event: Event, stored: StoredMemory) -> Hit:
+    """Return a hit for a memory."""
     observation, memory = memory_observation(stored), stored.memory
     return Hit(
         id=stored.id,

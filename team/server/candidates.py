@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from ...archiver.store import StoredVector
 from ...core.errors import InvalidInput
@@ -149,8 +150,8 @@ class TeamCandidates(TermStatistics):
 
     def has(self, filters: Filters) -> bool:
         """Return whether any entry satisfies the filters."""
-        conditions = _Conditions.of(filters)
-        return self._one("SELECT 1 FROM palaver.matching_items(%s, %s, %s) LIMIT 1", conditions)
+        statement = "SELECT 1 FROM palaver.matching_items(%s, %s, %s) LIMIT 1"
+        return self._connection.execute(statement, _Conditions.of(filters)).fetchone() is not None
 
     def newest(self, filters: Filters, limit: int) -> tuple[list[tuple[int, int]], bool]:
         """Return (instant, event key) pairs, newest first, and True if the list is complete."""
@@ -323,7 +324,7 @@ class TeamCandidates(TermStatistics):
             "SELECT DISTINCT item, session FROM palaver.entry WHERE team = %s AND item = ANY(%s)",
             (self._team, [*items]),
         )
-        return dict(row for row in rows)  # type: ignore[misc]
+        return {item: session for item, session in rows}  # noqa: C416 - rows are tuples of unknown length
 
     def items_of(self, sessions: Sequence[int]) -> list[int]:
         """Return the keys of all items of these sessions."""
@@ -346,9 +347,6 @@ class TeamCandidates(TermStatistics):
         """Return False: PostgreSQL would have to count the entries first."""
         return False
 
-    def _one(self, query: str, values: Sequence[Any]) -> bool:
-        return self._connection.execute(query, values).fetchone() is not None  # type: ignore[call-overload,no-any-return]
-
 
 def _vector_matches(rows: Sequence[tuple[int, int, int, float]]) -> VectorMatches:
     if not rows:
@@ -358,8 +356,6 @@ def _vector_matches(rows: Sequence[tuple[int, int, int, float]]) -> VectorMatche
 
 
 def _without_roles(filters: Filters) -> Filters:
-    from msgspec.structs import replace
-
     return replace(filters, roles=())
 
 
