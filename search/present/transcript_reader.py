@@ -92,11 +92,11 @@ class TranscriptReader:
         is_indexed = UNINDEXED not in session.links
         excerpt = self._excerpt(source, start, last)
         exchanges = list(self._exchanges(excerpt, session, shorten=False)) if is_indexed else []
-        if _exceed_budget(exchanges, budget):
+        if exceed_budget(exchanges, budget):
             exchanges = list(self._exchanges(excerpt, session, shorten=True))
         stored = partial(self._store.exchanges.calls_before, source.id, start)
         exchanges = link_late_results(self._redactor.exchanges(exchanges), stored)
-        exchanges, next_line = _within_budget(exchanges, budget)
+        exchanges, next_line = within_budget(exchanges, budget)
         end_line = next_line - 1 if next_line else last
         costs = self._store.exchanges.costs_in(source.id or 0, start, last) if is_indexed else []
         return TranscriptExcerpt(
@@ -262,7 +262,8 @@ class TranscriptReader:
         return replace(exchange, span=replace(span, start_line=first, end_line=last), tokens_in=0, tokens_out=0)
 
 
-def _exceed_budget(exchanges: list[Exchange], budget: int) -> bool:
+def exceed_budget(exchanges: list[Exchange], budget: int) -> bool:
+    """Return whether the turns of these exchanges take more tokens than a budget."""
     spent = 0
     for turn in (turn for exchange in exchanges for turn in exchange.turns):
         spent += tokens.count(turn.text[:COUNTED])
@@ -275,7 +276,7 @@ def _tokens(exchanges: list[Exchange]) -> int:
     return sum(tokens.count(turn.text) for exchange in exchanges for turn in exchange.turns)
 
 
-def _within_budget(exchanges: list[Exchange], budget: int) -> tuple[list[Exchange], int | None]:
+def within_budget(exchanges: list[Exchange], budget: int) -> tuple[list[Exchange], int | None]:
     """Return the turns that fit the token budget, at least those of one line, and the first omitted line or None."""
     spent, kept, line = 0, list[Exchange](), 0
     for exchange in exchanges:

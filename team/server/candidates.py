@@ -130,7 +130,7 @@ class TeamCandidates(TermStatistics):
         probe = _phrase(phrase)
         return not probe or bool(self._probe([probe], [1.0], _Conditions.of(Filters()), 1))
 
-    def correction(self, word: str) -> Correction | None:
+    def correction(self, word: str) -> Correction | None:  # noqa: ARG002 - part of the protocol
         """Return None: the server does not correct spelling."""
         return None
 
@@ -343,7 +343,7 @@ class TeamCandidates(TermStatistics):
         passing = self.allowed(filters, items.tolist())
         return np.fromiter((item in passing for item in items.tolist()), bool, len(items))
 
-    def is_narrow(self, filters: Filters) -> bool:
+    def is_narrow(self, filters: Filters) -> bool:  # noqa: ARG002 - part of the protocol
         """Return False: PostgreSQL would have to count the entries first."""
         return False
 

@@ -30,6 +30,8 @@ Database: TypeAlias = Connection[tuple[Any, ...]]
 ALL: Final = ""
 STEMS: Final = " "
 """Terms whose counts are the number of entries of a team, and the number of stems in these entries."""
+DIMENSION: Final = 384
+"""Length of the vectors that are stored. Items with other vectors are found by their words only."""
 LABEL_MAX: Final = 500
 """Maximum number of characters of a label. PostgreSQL refuses terms of 2 KB."""
 _NO_EXCHANGE: Final = Exchange(0, Span(0, 0, 0, 0), (), None, None)
@@ -88,7 +90,7 @@ class _Items:
             (team, [UUID(name) for name in names]),
         )
         self.rows = {str(name): _Row(key, person, visibility) for name, key, person, visibility in found}
-        self._bodies = self._load({*(item.session for item in items), *(item.event for item in items)} - {""})
+        self._bodies = self._load({name for item in items for name in (item.id, item.session, item.event) if name})
         self._sessions = dict[str, Session]()
         self._exchanges = dict[str, Exchange]()
         self._texts = self._preceding_texts()
@@ -261,7 +263,7 @@ def _insert_vectors(
                 for row, event, item in items
                 for vector in item.vectors
                 for numbers in [_numbers(vector)]
-                if np.isfinite(numbers).all() and numbers.any()
+                if len(numbers) == DIMENSION and np.isfinite(numbers).all() and numbers.any()
             ],
         )
 

@@ -1,0 +1,425 @@
+"""Search in what a team shares, as one person sees it: hits, details and lines of conversations.
+
+Ranking, thresholds, the limit of hits per session and snippets are those of a machine. The project of each hit names
+the person who shares it. Paths begin with the ID of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from ...archiver.store import StoredObservation
+from ...archiver.store.exchange_table import ExchangeLocation
+from ...core import ids, tokens
+from ...core.conversation import Exchange, Session
+from ...core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
+from ...core.memory import Memory, MemoryState, MemoryStats, StoredMemory
+from ...core.observation import SUMMARY, Observation
+from ...core.query import IDS_MAX, Filters, Grouping, Query
+from ...core.results import EXCERPT_BUDGET, Detail, Hit, OutputMatches, Results, TranscriptExcerpt
+from ...search.model.embedding import Embedder
+from ...search.present.details import exchange_observation, memory_observation
+from ...search.present.hits import (
+    DistinctHits,
+    Representative,
+    best_observation,
+    exchange_hit,
+    matches_labels,
+    memory_hit,
+    per_session,
+    shown_events,
+    skip_to_cursor,
+    with_snippet,
+)
+from ...search.present.snippets import SearchTerms
+from ...search.present.transcript_reader import exceed_budget, within_budget
+from ...search.query import query_analysis
+from ...search.query.query_analysis import AnalyzedQuery
+from ...search.rank.engine import Engine
+from ...search.rank.fusion import Event, RankedEvents
+from ...search.rank.item_finder import is_related
+from ..protocol import ItemKind, TeamHit, TeamHits, TeamQuery
+from .candidates import TeamCandidates
+from .database import Database, TeamDatabase
+
+_BATCH: Final = 40
+"""Number of events whose items are loaded at once."""
+_DETAILED: Final = {ItemKind.EXCHANGE, ItemKind.OBSERVATION, ItemKind.MEMORY}
+
+
+class _Item(Struct, frozen=True):
+    """Shared item. `event` is the key of the exchange of an observation, and otherwise `key`."""
+
+    key: int
+    id: UUID
+    kind: str
+    event: int
+    session: int
+    session_id: UUID | None
+    person: str
+    project: str
+    path: str
+    at: int | None
+    body: bytes
+
+    @property
+    def place(self) -> str:
+        """Path of the transcript."""
+        return f"{self.session_id}/{self.path}" if self.session_id and self.path else ""
+
+    @property
+    def label(self) -> str:
+        """Project and person."""
+        return f"{self.project} ({self.person})"
+
+
+_SELECT: Final = """SELECT i.key, i.id, i.kind, coalesce(e.key, i.key), coalesce(s.key, 0), i.session, p.name,
+        i.project, coalesce(nullif(i.path, ''), e.path, ''), i.at, i.body
+    FROM palaver.item i JOIN palaver.person p ON p.team = i.team AND p.id = i.person
+    LEFT JOIN palaver.item e ON e.team = i.team AND e.id = i.event
+    LEFT JOIN palaver.item s ON s.team = i.team AND s.id = i.session
+    WHERE i.team = %(team)s"""
+
+
+class _Items:
+    """Items that one search has loaded."""
+
+    def __init__(self, connection: Database, team: UUID) -> None:
+        self._connection, self._team = connection, team
+        self.items: dict[int, _Item] = {}
+        self._sessions: dict[int, Session] = {}
+
+    def of_keys(self, keys: Iterable[int]) -> dict[int, _Item]:
+        """Return the items with these keys."""
+        listed = [*keys]
+        self._select("AND i.key = ANY(%(keys)s)", keys=[key for key in listed if key not in self.items])
+        return {key: self.items[key] for key in listed if key in self.items}
+
+    def of_ids(self, names: Sequence[UUID]) -> list[_Item]:
+        """Return the items with these IDs."""
+        return self._select("AND i.id = ANY(%(names)s)", names=[*names])
+
+    def observations_of(self, events: Sequence[int]) -> dict[int, list[_Item]]:
+        """Return the observations of each of these exchanges, in the order in which they were shared."""
+        found: dict[int, list[_Item]] = {}
+        rows = self._select("AND e.key = ANY(%(keys)s) AND i.kind = 'observation'", keys=[*events])
+        for item in sorted(rows, key=lambda item: item.key):
+            found.setdefault(item.event, []).append(item)
+        return found
+
+    def observations_in(self, sessions: Iterable[int]) -> list[_Item]:
+        """Return all observations of these sessions."""
+        return self._select("AND s.key = ANY(%(keys)s) AND i.kind = 'observation'", keys=[*sessions])
+
+    def exchanges_in(self, session: UUID, path: str) -> list[_Item]:
+        """Return the exchanges of a transcript."""
+        conditions = "AND i.session = %(session)s AND i.path = %(path)s AND i.kind = 'exchange'"
+        return self._select(conditions, session=session, path=path)
+
+    def session(self, key: int) -> Session:
+        """Return a session, which is empty if it is not shared."""
+        if key not in self._sessions:
+            item = self.of_keys([key]).get(key)
+            self._sessions[key] = json.decode(item.body, type=Session) if item else Session("", "")
+        return self._sessions[key]
+
+    def _select(self, conditions: str, **values: Any) -> list[_Item]:
+        rows = self._connection.execute(f"{_SELECT} {conditions}", {"team": self._team, **values})
+        items = [_Item(*row) for row in rows]
+        self.items |= {item.key: item for item in items}
+        return items
+
+
+class TeamIndex:
+    """Implementation of `SearchIndex` for one person of a team."""
+
+    def __init__(self, database: TeamDatabase, team: UUID, person: UUID, embedder: Embedder) -> None:
+        self._database, self._team, self._person, self._embedder = database, team, person, embedder
+
+    def find(self, query: Query, /, *, snippets: bool = True) -> Results:
+        """See `SearchIndex.find`. The server does not explain empty results."""
+        with self._database.transaction(self._team, self._person) as connection:
+            return self._search(connection, query, snippets=snippets).results()
+
+    def hits(self, asked: TeamQuery) -> TeamHits:
+        """Return the hits of a request of a machine.
+
+        Raises:
+            InvalidInput: The request is invalid.
+        """
+        filters = json.decode(asked.filters, type=Filters)
+        query = replace(Query.parse(asked.text, limit=asked.limit), filters=filters)
+        with self._database.transaction(self._team, self._person) as connection:
+            return TeamHits(tuple(self._search(connection, query, snippets=True).team_hits()))
+
+    def find_output(self, *_arguments: object, **_options: object) -> OutputMatches:
+        """Raise `InvalidInput`: complete outputs do not leave a machine."""
+        raise InvalidInput(
+            "A team does not share the output of tools", hint="Search for words of the conversation instead."
+        )
+
+    def details(self, public_ids: Sequence[str], /) -> tuple[Detail, ...]:
+        """See `SearchIndex.details`. IDs of the protocol are valid too."""
+        if not 1 <= len(public_ids) <= IDS_MAX:
+            raise TooManyIds(len(public_ids), IDS_MAX)
+        with self._database.transaction(self._team, self._person) as connection:
+            items = _Items(connection, self._team)
+            by_key = items.of_keys(key for public in public_ids if (key := ids.key(public)) is not None)
+            by_id = {str(item.id): item for item in items.of_ids([*filter(None, map(_uuid, public_ids))])}
+            named = {public: by_id.get(public.lower()) or _named(by_key, public) for public in public_ids}
+            chosen = {item.key: item for item in named.values() if item is not None and item.kind in _DETAILED}
+            if unknown := [public for public, item in named.items() if item is None or item.key not in chosen]:
+                raise UnknownIds(unknown)
+            return tuple(_detail(items, item) for item in chosen.values())
+
+    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
+        """See `SearchIndex.read`. Only lines of shared exchanges are returned."""
+        folder, _, name = path.partition("/")
+        session = _uuid(folder)
+        with self._database.transaction(self._team, self._person) as connection:
+            items = _Items(connection, self._team)
+            shared = items.exchanges_in(session, name) if session else []
+            if not shared:
+                raise PathOutsideArchive(path)
+            exchanges = sorted(
+                (json.decode(item.body, type=Exchange) for item in shared), key=lambda exchange: exchange.ordinal
+            )
+            return _excerpt(items.session(shared[0].session), shared[0], exchanges, start_line, end_line)
+
+    def _search(self, connection: Database, query: Query, *, snippets: bool) -> _Search:
+        candidates = TeamCandidates(connection, self._team, self._embedder.name)
+        return _Search(_Items(connection, self._team), Engine(candidates, self._embedder), query, snippets=snippets)
+
+
+class _Search:
+    """One search, and the hits of its page."""
+
+    def __init__(self, items: _Items, engine: Engine, query: Query, *, snippets: bool) -> None:
+        self._items, self._engine, self._query = items, engine, query
+        self._ranked = self._rank()
+        self._terms = SearchTerms.of(self._ranked.query, engine.snapshot) if snippets else None
+        self._events = shown_events(query, self._ranked)
+        is_shown = self._ranked.relevant or query.weak
+        page = list(islice(self._representatives(), query.limit + 1)) if is_shown else []
+        self._page, self._is_last = page[: query.limit], len(page) <= query.limit
+
+    def results(self) -> Results:
+        """Return the page."""
+        hits = tuple(map(self._hit, self._page))
+        ranked = self._ranked.query
+        return Results(
+            self._query,
+            hits,
+            len(hits),
+            0,
+            self._engine.used(self._query.mode),
+            cursor="" if self._is_last else query_analysis.after(self._page[-1].event.key, self._query),
+            corrections=ranked.corrections,
+            inexact=ranked.inexact,
+            relaxed=ranked.relaxed,
+            times=ranked.times,
+            empty_times=ranked.empty_times,
+        )
+
+    def team_hits(self) -> Iterator[TeamHit]:
+        """Yield the hits of the page for another machine."""
+        for choice in self._page:
+            hit, item = self._hit(choice), self._item(choice)
+            yield TeamHit(
+                id=str(item.id),
+                kind=hit.kind,
+                type=hit.type,
+                title=hit.title,
+                person=item.person,
+                project=item.project,
+                at=hit.at,
+                session=hit.session_id,
+                score=hit.score,
+                facts=hit.facts,
+                snippet=hit.snippet,
+            )
+
+    def _rank(self) -> RankedEvents:
+        query, engine = self._query, self._engine
+        if not query.concepts:
+            events = [Event.unranked(key) for _, key in islice(engine.newest(query.filters), 10 * _BATCH)]
+            return RankedEvents(events, AnalyzedQuery(""))
+        first, *further = query.concepts
+        if further:
+            return engine.find_all(query.concepts, query.mode, query.filters)
+        return engine.find(first, query.mode, query.filters, also=query.also, here=query.here)
+
+    def _representatives(self) -> Iterator[Representative]:
+        """Yield the hits after the cursor."""
+        choices: Iterator[Representative] = chain.from_iterable(map(self._choose, _batches(self._events)))
+        if self._query.by is Grouping.SESSION:
+            choices = self._by_session(choices)
+        choices = DistinctHits(per_session(self._query)).of(choices)
+        if self._query.cursor:
+            skip_to_cursor(self._query, (choice.event.key for choice in choices))
+        return choices
+
+    def _choose(self, events: Sequence[Event]) -> Iterator[Representative]:
+        """Yield the representative of each event in which an item satisfies the filters."""
+        filters, keys = self._query.filters, [event.key for event in events]
+        own, learned = self._items.of_keys(keys), self._items.observations_of(keys)
+        every = [*keys, *(item.key for items in learned.values() for item in items)]
+        allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
+        for event in events:
+            item = own.get(event.key)
+            if item is None:
+                continue
+            observations = [_observation(other) for other in learned.get(event.key, ()) if other.key in allowed]
+            if filters.types or filters.concepts:
+                observations = [each for each in observations if matches_labels(each.observation, filters)]
+            passes = event.key in allowed
+            if item.kind == ItemKind.MEMORY:
+                if passes and (is_related(event) or event.similarity is None):
+                    yield Representative(event, standalone=_memory(item))
+            elif item.kind == ItemKind.OBSERVATION:  # its exchange is not shared
+                if passes:
+                    yield Representative(event, _observation(item), session=item.session)
+            elif observations:
+                best = best_observation(event, observations, (), exchange_passes=passes)
+                yield Representative(event, best, session=item.session)
+            elif passes:
+                yield Representative(event, session=item.session)
+
+    def _by_session(self, choices: Iterable[Representative]) -> Iterator[Representative]:
+        """Yield the first hit of each session, with the card of the session if it has one."""
+        first: dict[int, Representative] = {}
+        for choice in choices:
+            if choice.session:
+                first.setdefault(choice.session, choice)
+        cards = {item.session: _observation(item) for item in self._items.observations_in(first)}
+        cards = {session: card for session, card in cards.items() if card.observation.is_summary}
+        for session, choice in first.items():
+            yield replace(choice, observation=cards.get(session, choice.observation))
+
+    def _item(self, choice: Representative) -> _Item:
+        key = choice.observation.key if choice.observation else choice.event.key
+        return self._items.of_keys([key])[key]
+
+    def _hit(self, choice: Representative) -> Hit:
+        item = self._item(choice)
+        if isinstance(choice.standalone, StoredMemory):
+            hit, texts = memory_hit(choice.event, choice.standalone), list[str]()
+        else:
+            parent = self._items.of_keys([choice.event.key])[choice.event.key]
+            exchange = json.decode(parent.body, type=Exchange) if parent.kind == ItemKind.EXCHANGE else None
+            session = self._items.session(item.session)
+            span = exchange.span if exchange else None
+            lines = (span.start_line, span.end_line) if span else (1, 1)
+            place = ExchangeLocation(*lines, item.project, session.native_id, item.place, item.session, 0, "")
+            hit = exchange_hit(choice, place, exchange_observation(exchange) if exchange else None)
+            hit = replace(hit, session_title=session.title)
+            match = choice.event.best_match
+            first, last = (match.start_line, match.end_line) if match else lines
+            texts = [turn.text for turn in (exchange.turns if exchange else ()) if first <= turn.line <= last]
+        hit = replace(
+            hit,
+            project=item.label,
+            parts=choice.event.parts if self._ranked.query.text else (),
+            cursor=query_analysis.after(choice.event.key, self._query),
+        )
+        return with_snippet(hit, choice.event, self._terms, lambda *_: texts) if self._terms else hit
+
+
+def _batches(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    return (events[start : start + _BATCH] for start in range(0, len(events), _BATCH))
+
+
+def _observation(item: _Item) -> StoredObservation:
+    observation = json.decode(item.body, type=Observation)
+    return StoredObservation(
+        item.key, item.event, item.session, observation, observation.tokens, observation.is_summary
+    )
+
+
+def _memory(item: _Item) -> StoredMemory:
+    at = item.at or 0
+    return StoredMemory(item.key, json.decode(item.body, type=Memory), MemoryStats(), MemoryState.ACTIVE, at, at)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _named(items: dict[int, _Item], public: str) -> _Item | None:
+    """Return the item with a public ID, whose prefix must be that of its kind."""
+    key = ids.key(public)
+    item = items.get(key) if key is not None else None
+    return item if item and ids.canonical(public) == ids.canonical(ids.show(item.kind, item.key)) else None
+
+
+def _detail(items: _Items, item: _Item) -> Detail:
+    session = items.session(item.session)
+    lines: tuple[int, int] | None = None
+    if item.kind == ItemKind.MEMORY:
+        observation = memory_observation(_memory(item))
+    elif item.kind == ItemKind.EXCHANGE:
+        exchange = json.decode(item.body, type=Exchange)
+        observation, lines = exchange_observation(exchange), (exchange.span.start_line, exchange.span.end_line)
+    else:
+        observation = json.decode(item.body, type=Observation)
+        lines = observation.lines
+    start, end = lines or (0, 0)
+    return Detail(
+        id=ids.show(item.kind, item.key),
+        kind=item.kind,
+        observation=observation,
+        project=item.label,
+        branch=session.branch,
+        session_id=session.native_id,
+        session_title=session.title.removeprefix(SUMMARY),
+        path=item.place,
+        start_line=start,
+        end_line=end,
+        tokens=observation.tokens,
+    )
+
+
+def _excerpt(
+    session: Session, item: _Item, exchanges: Sequence[Exchange], start: int, end: int | None
+) -> TranscriptExcerpt:
+    total = max(exchange.span.end_line for exchange in exchanges)
+    last = total if end is None else min(end, total)
+    if start < 1 or start > total or last < start:
+        raise InvalidLineRange(f"{item.place} has shared lines up to {total}")
+    kept = [
+        replace(exchange, turns=turns)
+        for exchange in exchanges
+        if (turns := tuple(turn for turn in exchange.turns if start <= turn.line <= last))
+    ]
+    next_line = None
+    if exceed_budget(kept, EXCERPT_BUDGET):
+        kept, next_line = within_budget(kept, EXCERPT_BUDGET)
+    return TranscriptExcerpt(
+        path=item.place,
+        session_id=session.native_id,
+        kind=session.kind,
+        parent_id=session.parent_id,
+        agent=session.agent,
+        project=item.label,
+        cwd="",
+        branch=session.branch,
+        version=session.version,
+        title=session.title,
+        pull_request="",
+        started=session.started,
+        start_line=start,
+        end_line=next_line - 1 if next_line else last,
+        total_lines=total,
+        exchanges=tuple(kept),
+        tokens=sum(tokens.count(turn.text) for exchange in kept for turn in exchange.turns),
+        next_line=next_line,
+    )
