@@ -259,20 +259,23 @@ def revoke(
 @_options
 @as_json
 def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Erase deleted items from PostgreSQL's files, by rewriting the tables of their teams.
+    """Erase deleted items from PostgreSQL's files, by rewriting the tables of their teams, and index large teams.
 
-    Requests of these teams wait meanwhile. PostgreSQL's log and your backups still contain the items until you delete
-    them. Run this at least every --clean-days days of `palaver team serve`.
+    Requests of teams with deletions wait meanwhile. PostgreSQL's log and your backups still contain the items until you
+    delete them. Run this at least every --clean-days days of `palaver team serve`.
     """
     _need_extra()
     from ..team.server.erasure import clean as rewrite
+    from ..team.server.vector_indexes import index_large_teams
 
     with _owner(database, data) as url:
-        tables = rewrite(url)
+        tables, teams = rewrite(url), index_large_teams(url)
     if as_json:
-        print_json({"tables": tables})
-    else:
-        click.echo(f"Rewrote {len(tables)} tables." if tables else "Nothing was deleted since the last run.")
+        print_json({"tables": tables, "indexed_teams": teams})
+        return
+    click.echo(f"Rewrote {len(tables)} tables." if tables else "Nothing was deleted since the last run.")
+    if teams:
+        click.echo(f"Indexed the vectors of {len(teams)} large teams.")
 
 
 @click.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -33,6 +34,8 @@ from .search_rows import ALL, STEMS, Database, as_text, label_of, quoted
 
 PROBES: Final = 6
 """Maximum number of terms of a query that search the index: the rarest ones."""
+POSTINGS: Final = 3_000
+"""Maximum number of entries that all terms except the rarest one find together. Reading them takes 6 ms."""
 _MORE: Final = 2
 """Number of candidates to score, as a multiple of the number of entries to return."""
 _FIRST, _LAST = -(1 << 62), 1 << 62
@@ -62,7 +65,7 @@ class _Conditions(NamedTuple):
 
 
 class _Entry(Struct, frozen=True):
-    """Entry of an item, with its stems as the table stores them. `said` is JSON."""
+    """Entry of an item, with its stems as the table stores them."""
 
     id: int
     item: int
@@ -73,10 +76,9 @@ class _Entry(Struct, frozen=True):
     length: int
     model: str
     stems: str
-    said: str
 
 
-_COLUMNS: Final = "id, item, event, ordinal, start_line, end_line, length, model, stems, said"
+_COLUMNS: Final = "id, item, event, ordinal, start_line, end_line, length, model, stems"
 
 
 class TeamCandidates(TermStatistics):
@@ -182,13 +184,15 @@ class TeamCandidates(TermStatistics):
         else:
             entries = self._candidates(query, words, conditions, limit)
         if filters.roles:
-            entries = [entry for entry in entries if _is_said(entry, filters.roles, words)]
+            entries = self._said(entries, filters.roles, words)
         return self._scored(entries, query, words, limit)
 
     def _candidates(
         self, query: AnalyzedQuery, words: Sequence[str], conditions: _Conditions, limit: int
     ) -> list[_Entry]:
         rarest = sorted(words, key=lambda word: (self._counts[word], word))[:PROBES]
+        total = accumulate(self._counts[word] for word in rarest)
+        rarest = [word for word, entries in zip(rarest, total, strict=True) if word == rarest[0] or entries <= POSTINGS]
         probes = [*map(quoted, rarest), *(f"{quoted(prefix.lower())}:*" for prefix in query.prefixes)]
         weights = [*map(self.idf_of_term, rarest), *(1.0 for _ in query.prefixes)]
         return self._load(self._probe(probes, weights, conditions, _MORE * limit))
@@ -218,6 +222,20 @@ class TeamCandidates(TermStatistics):
         entries = [_Entry(*row) for row in rows]
         self._entries |= {entry.id: entry for entry in entries}
         return entries
+
+    def _said(self, entries: Sequence[_Entry], roles: Sequence[str], words: Sequence[str]) -> list[_Entry]:
+        """Return the entries in which one of the roles wrote one of the words."""
+        rows = self._connection.execute(
+            "SELECT id, said FROM palaver.entry WHERE team = %s AND id = ANY(%s)",
+            (self._team, [entry.id for entry in entries]),
+        )
+        texts = {number: json.decode(said, type=tuple[tuple[str, str], ...]) for number, said in rows}
+        matching = {
+            number
+            for number, said in texts.items()
+            if any(role in roles and not set(words).isdisjoint(terms(text)) for role, text in said)
+        }
+        return [entry for entry in entries if entry.id in matching]
 
     def _scored(self, entries: Sequence[_Entry], query: AnalyzedQuery, words: Sequence[str], limit: int) -> TextMatches:
         """Return the entries with a score above 0, with their share of the highest possible BM25 score of the query."""
@@ -258,19 +276,28 @@ class TeamCandidates(TermStatistics):
 
     def nearest(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """Return the vectors that satisfy the filters and are nearest to `vector`, best first."""
-        conditions = _Conditions.of(Filters() if not filters else _without_roles(filters))
-        is_filtered = conditions != _Conditions.of(Filters())
-        clauses = ["AND item IN (SELECT item FROM palaver.matching_items(%s, %s, %s))"] if is_filtered else []
+        text = as_text(vector)
+        if not filters:
+            rows = self._connection.execute(
+                "SELECT * FROM palaver.nearest_vectors(%s::halfvec, %s, %s)", (text, self._model, limit)
+            ).fetchall()
+            return _vector_matches(rows)
+        conditions, clauses = _Conditions.of(_without_roles(filters)), list[str]()
+        if is_filtered := conditions != _Conditions.of(Filters()):
+            clauses.append("AND item IN (SELECT item FROM palaver.matching_items(%s, %s, %s))")
         if filters.roles and Role.HUMAN not in filters.roles:
             clauses.append("AND (item <> event OR part > 0)")
         if filters.roles and Role.ASSISTANT not in filters.roles:
             clauses.append("AND (item <> event OR part = 0)")
+        # A graph of all vectors would find too few that satisfy the filters, so all these are compared.
         rows = self._connection.execute(
-            f"""SELECT item, event, part, 1 - (vec <=> %s::halfvec) FROM palaver.embedding
-            WHERE team = %s AND model = %s {" ".join(clauses)} ORDER BY vec <=> %s::halfvec LIMIT %s""",
-            (text := as_text(vector), self._team, self._model, *(conditions if is_filtered else ()), text, limit),
+            f"""WITH compared AS MATERIALIZED (
+                SELECT item, event, part, 1 - (vec <=> %s::halfvec) AS similarity FROM palaver.embedding
+                WHERE team = %s AND model = %s {" ".join(clauses)})
+            SELECT * FROM compared ORDER BY similarity DESC, item, part LIMIT %s""",
+            (text, self._team, self._model, *(conditions if is_filtered else ()), limit),
         ).fetchall()
-        return _vector_matches(rows).best(limit)
+        return _vector_matches(rows)
 
     def near(self, vector: Array, filters: Filters, limit: int) -> VectorMatches:
         """See `nearest`."""
@@ -383,9 +410,3 @@ def _any(group: Sequence[str]) -> str:
 
 def _phrase(phrase: str) -> str:
     return "<->".join(map(quoted, stems(spaced(phrase))))
-
-
-def _is_said(entry: _Entry, roles: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether one of the roles wrote one of the words in an entry."""
-    said = json.decode(entry.said, type=tuple[tuple[str, str], ...])
-    return any(not set(words).isdisjoint(terms(text)) for role, text in said if role in roles)

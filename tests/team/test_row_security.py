@@ -22,6 +22,7 @@ SECURITY_DEFINERS = {
     "team_of_token",
     "text_candidates",
     "matching_items",
+    "large_teams",
 }
 """Functions that read without the policies of the application's role. Each returns only IDs."""
 

@@ -23,6 +23,7 @@ from palaver.team.server.candidates import TeamCandidates
 from palaver.team.server.database import TeamDatabase, scope
 from palaver.team.server.search_rows import DIMENSION
 from palaver.team.server.team_index import TeamIndex
+from palaver.team.server.vector_indexes import index_large_teams
 
 from ..search.fake_embedder import FakeEmbedder
 from .members import Machine, exchange, invited, item, item_id, memory
@@ -236,6 +237,40 @@ def test_vectors_of_another_model_are_not_compared(kitchen: Kitchen) -> None:
     with kitchen.pool.transaction(UUID(kitchen.bob.joined.team), UUID(kitchen.bob.joined.person)) as connection:
         candidates = TeamCandidates(connection, UUID(kitchen.bob.joined.team), MODEL.name)
         assert len(candidates.nearest(MODEL.embed([KETTLE])[0], Filters(), 5)) == 0
+
+
+def index_scans(urls: DatabaseUrls, team: str) -> int | None:
+    """Return how often searches used the graph of a team, or None without one."""
+    name = f"near_{team.replace('-', '')}"
+    with psycopg.connect(urls.owner) as connection:
+        row = connection.execute("SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelname = %s", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def test_a_large_team_has_a_graph(kitchen: Kitchen, urls: DatabaseUrls) -> None:
+    """The owner adds it once, and again after an interruption. Searches use it and find the same, also with filters."""
+    texts = [f"{KETTLE} {number}" for number in range(30)]
+    push(kitchen.ann, *(embedded(exchange(text), text) for text in texts))
+    push(kitchen.cid, embedded(exchange(KETTLE), KETTLE))
+    team, vector = kitchen.ann.joined.team, MODEL.embed([KETTLE])[0]
+
+    def nearest(filters: Filters = Filters()) -> list[int]:  # noqa: B008
+        with kitchen.pool.transaction(UUID(team), UUID(kitchen.bob.joined.person)) as connection:
+            keys = TeamCandidates(connection, UUID(team), MODEL.name).nearest(vector, filters, 20).item.tolist()
+            connection.execute("SELECT pg_stat_force_next_flush()")
+            return keys
+
+    exact = nearest()
+    assert team in index_large_teams(urls.owner, 20)
+    assert kitchen.cid.joined.team not in index_large_teams(urls.owner, 20)
+    assert nearest() == exact == nearest(Filters(projects=("spoon",)))
+    assert index_scans(urls, team) == 1
+    with psycopg.connect(urls.owner) as connection:
+        broken = f"palaver.near_{team.replace('-', '')}"
+        connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (broken,))
+    assert nearest() == exact
+    assert index_large_teams(urls.owner, 20) == [team]
+    assert index_large_teams(urls.owner, 20) == []
 
 
 def test_term_counts_follow_every_change(kitchen: Kitchen, urls: DatabaseUrls) -> None:

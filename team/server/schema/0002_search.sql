@@ -99,6 +99,26 @@ CREATE POLICY own ON palaver.term TO palaver_app
 -- as a role that may read only the columns that they need, and return only numbers of entries and items.
 CREATE POLICY find ON palaver.entry FOR SELECT TO palaver_finder USING (true);
 GRANT SELECT (team, id, item, person, visibility, at, tsv) ON palaver.entry TO palaver_finder;
+CREATE POLICY find ON palaver.embedding FOR SELECT TO palaver_finder USING (true);
+GRANT SELECT (team) ON palaver.embedding TO palaver_finder;
+
+-- Return the nearest vectors, best first, under row security. The plan knows the team, so that it can use the team's
+-- own HNSW index if there is one (see `vector_indexes.py`); otherwise all vectors of the team are compared.
+CREATE FUNCTION palaver.nearest_vectors(query halfvec, named text, most int)
+    RETURNS TABLE (item bigint, event bigint, part smallint, similarity float8)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, palaver, pg_temp
+    SET plan_cache_mode = force_custom_plan SET enable_sort = off
+    SET hnsw.ef_search = 400 SET hnsw.iterative_scan = strict_order
+    AS $$
+    DECLARE
+        own uuid := palaver.team();
+    BEGIN
+        RETURN QUERY SELECT e.item, e.event, e.part, 1 - (e.vec <=> query) FROM palaver.embedding e
+            WHERE e.team = own AND e.model = named ORDER BY e.vec <=> query LIMIT most;
+    END
+    $$;
+REVOKE ALL ON FUNCTION palaver.nearest_vectors FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION palaver.nearest_vectors TO palaver_app;
 
 RESET ROLE;
 GRANT CREATE ON SCHEMA palaver TO palaver_finder;
@@ -146,8 +166,15 @@ CREATE FUNCTION palaver.matching_items(needed text, since bigint, until bigint)
             AND (needed = '' OR e.tsv @@ needed::tsquery) AND e.at + 0 >= since AND e.at + 0 < until
     $$;
 
-REVOKE ALL ON FUNCTION palaver.text_candidates, palaver.matching_items FROM PUBLIC;
+-- Return teams with at least so many vectors, for the owner, who sees no row.
+CREATE FUNCTION palaver.large_teams(vectors bigint)
+    RETURNS TABLE (team uuid)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, palaver, pg_temp
+    AS $$ SELECT e.team FROM palaver.embedding e GROUP BY e.team HAVING count(*) >= vectors $$;
+
+REVOKE ALL ON FUNCTION palaver.text_candidates, palaver.matching_items, palaver.large_teams FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION palaver.text_candidates, palaver.matching_items TO palaver_app;
+GRANT EXECUTE ON FUNCTION palaver.large_teams TO palaver_owner;
 
 RESET ROLE;
 REVOKE CREATE ON SCHEMA palaver FROM palaver_finder;
