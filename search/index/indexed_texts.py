@@ -174,7 +174,7 @@ def texts(store: Store, keys: Sequence[int]) -> dict[int, dict[int, str]]:
     Text 0 of an exchange is the prompt. Its other texts are the agent's messages, of which short ones are joined. An
     observation has one text.
     """
-    texts_by_item = {key: _exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
+    texts_by_item = {key: exchange_texts(stored.exchange) for key, stored in store.exchanges.load(keys).items()}
     for key, stored in store.observations.load(keys).items():
         texts_by_item[key] = {0: observation_text(stored.observation)}
     return texts_by_item | standalone_texts(store, keys)
@@ -294,7 +294,8 @@ def _is_indexed(turn: Turn) -> bool:
     return turn.kind in _INDEXED
 
 
-def _exchange_texts(exchange: Exchange) -> dict[int, str]:
+def exchange_texts(exchange: Exchange) -> dict[int, str]:
+    """Return the texts to embed of an exchange, by number (see `texts`)."""
     said = list[str]()
     for turn in exchange.turns:
         if turn.kind not in _EMBEDDED or len(turn.text) < _SHORTEST:

@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | session | agent, title, model, branch, times | folder, links |
 | exchange | prompts, answers, calls, the first characters of outputs | thinking, injected texts, abandoned turns |
+| vectors | of a prompt, of the last two answers, of an observation, of a memory | of other answers |
 | observation, session card | as stored | cards of sessions of which something stays |
 | memory | golden rules of the project, chosen memories | metadata, file, session |
 
@@ -28,6 +29,7 @@ from msgspec.structs import replace
 from ...archiver.redaction import VERSION as RULES
 from ...archiver.redaction import MemoryRedactor, Redactor
 from ...archiver.store import FINDING_PREFIX, Store, StoredExchange, StoredObservation
+from ...archiver.store.change_log import PROMPT
 from ...archiver.store.team_table import Membership, Offer, Offered
 from ...core.conversation import Exchange, Kind, Session, SessionKind, Turn
 from ...core.errors import InvalidNamespace
@@ -36,6 +38,7 @@ from ...observe.archive import Archive
 from ...observe.llm.model_settings import PrivateProjects
 from ...observe.session_share import Scrubber
 from ...observe.transcript.transcript_pages import heading_of
+from ...search.index.indexed_texts import exchange_texts
 from ...search.model.embedder import DEFAULT_MODEL
 from ..protocol import OUTPUT_MAX, ItemKind, Level, SharedItem, SharedProject, SharedVector
 from .places import Place, Places
@@ -50,8 +53,14 @@ MEMORIES: Final = "memories"
 USAGE: Final = "usage"
 
 
+_ANSWERS: Final = 2
+"""Number of answers of an exchange whose vectors leave, from the last one. On questions about the samples, hit@5 is
+0.813 with the vectors of two answers, 0.783 with none, and 0.814 in a search on this machine, which has all vectors.
+"""
+
+
 class SharedContent(NamedTuple):
-    """Content of an item before secrets are removed, with its place."""
+    """Content of an item before secrets are removed, with its place. `parts` numbers the texts whose vectors leave."""
 
     offer: Offer
     project: SharedProject
@@ -61,6 +70,7 @@ class SharedContent(NamedTuple):
     at: int | None = None
     path: str = ""
     key: int | None = None
+    parts: tuple[int, ...] = (PROMPT,)
 
 
 class Offers:
@@ -118,7 +128,7 @@ class Offers:
         body = msgspec.json.encode(self.scrubber.value(content.value))
         project = SharedProject(content.project.id, self.scrubber.text(content.project.name))
         path = self.scrubber.text(content.path)
-        vectors = self._vectors(content.key)
+        vectors = self._vectors(content)
         item = SharedItem(
             row.id, ItemKind(row.kind), row.seq, project, sha256(body).hexdigest(), Raw(body), content.session,
             content.event, content.at, path, vectors,
@@ -198,9 +208,9 @@ class Offers:
             first = exchange.turns[0].record if exchange.turns else ""
             event = self._id("exchange", own, first or name, str(exchange.span.start_line))
             offer = Offer(event, unit, entry.key, ItemKind.EXCHANGE, place.project.id, place.level)
-            yield SharedContent(
-                offer, place.project, _shared_exchange(exchange), own, event, exchange.started, name, entry.key
-            )
+            said = _shared_exchange(exchange)
+            parts = _shared_parts(exchange, said)
+            yield SharedContent(offer, place.project, said, own, event, exchange.started, name, entry.key, parts)
             for found in self._store.observations.of_exchange(entry.key):
                 if is_whole or not (found.summary or found.observation.extractor.startswith(FINDING_PREFIX)):
                     yield self._observation(found, unit, place, own, event, name)
@@ -254,14 +264,14 @@ class Offers:
     def _usage_days(self) -> list[tuple[SharedProject, Level, object]]:
         return [*usage_days(self._archive, self.places)]
 
-    def _vectors(self, key: int | None) -> tuple[SharedVector, ...]:
-        """Return the vector of a prompt, an observation or a memory."""
-        if key is None:
+    def _vectors(self, content: SharedContent) -> tuple[SharedVector, ...]:
+        """Return the vectors of an item that leave."""
+        if content.key is None:
             return ()
         return tuple(
             SharedVector(vector.part, b64encode(vector.data).decode(), b64encode(vector.token_bits).decode())
-            for vector in self._store.vectors.of_items(self.model, [key])
-            if vector.part == 0
+            for vector in self._store.vectors.of_items(self.model, [content.key])
+            if vector.part in content.parts
         )
 
     def _id(self, *names: str) -> str:
@@ -276,6 +286,13 @@ def _shared_exchange(exchange: Exchange) -> Exchange:
         _shared_turn(turn, relative) for turn in exchange.active_turns if turn.kind in _SPOKEN
     )
     return replace(exchange, turns=turns, cwd="")
+
+
+def _shared_parts(exchange: Exchange, shared: Exchange) -> tuple[int, ...]:
+    """Return the numbers of the texts whose vectors leave: prompt and last answers, unless a part of the text stays."""
+    leaving = {*exchange_texts(shared).values()}
+    parts = [part for part, text in exchange_texts(exchange).items() if text in leaving]
+    return (*(part for part in parts if part == PROMPT), *[part for part in parts if part != PROMPT][-_ANSWERS:])
 
 
 def _shared_turn(turn: Turn, relative: Callable[[str], str]) -> Turn:
