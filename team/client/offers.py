@@ -39,7 +39,7 @@ from ...observe.llm.model_settings import PrivateProjects
 from ...observe.session_share import Scrubber
 from ...observe.transcript.transcript_pages import heading_of
 from ...search.index.indexed_texts import exchange_texts
-from ...search.model.embedder import DEFAULT_MODEL
+from ...search.model.embedder import DEFAULT_MODEL, load
 from ..protocol import OUTPUT_MAX, ItemKind, Level, SharedItem, SharedProject, SharedVector
 from .places import Place, Places
 from .usage_days import usage_days
@@ -81,7 +81,7 @@ class Offers:
         config, self._archive = archive.config, archive
         self._store: Store = archive.store
         self._person, self._device = membership.person, membership.device
-        self.model = config.model or DEFAULT_MODEL
+        self.model = load(config.model or DEFAULT_MODEL).name
         redactor = Redactor(archive.home.key())
         self.scrubber = Scrubber(redactor, Path.home())
         self._memory_redactor = MemoryRedactor(redactor)

@@ -10,7 +10,7 @@ from palaver.archiver.store.team_table import Membership, Offered, OfferState
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.home import Home
 from palaver.observe.archive import Archive
-from palaver.search.model.embedder import DEFAULT_MODEL
+from palaver.search.model.embedder import load
 from palaver.team.client.offers import SESSION, Offers
 from palaver.team.protocol import ItemKind, Level
 
@@ -49,7 +49,7 @@ def test_vectors_of_the_prompt_and_the_last_answers_leave(
         store.exchanges.replace(number, source, 0, [Exchange(0, Span(1, 9, 0, 9), tuple(turns), None, None)])
         [key] = store.items.all_keys()
         parts = {part: Embedding(bytes([part])) for part in range(8)}
-        store.vectors.replace(DEFAULT_MODEL, {key: parts})
+        store.vectors.replace(load().name, {key: parts})
         store.team.set_level("name:spoon", "spoon", Level.TEAM)
     with Archive(home) as archive:
         offers = Offers(archive, TEAM)
