@@ -259,11 +259,15 @@ class Left(Struct, frozen=True):
 
 
 class TeamQuery(Struct, frozen=True):
-    """Search in what the team shares. `filters` are those of `core.query.Filters`, as JSON."""
+    """Search in what the team shares. `filters` are those of `core.query.Filters`, as JSON.
+
+    With `others`, hits that the asking person shares are left out, because a machine finds them itself.
+    """
 
     text: str
     limit: int = 5
     filters: Raw = Raw(b"{}")
+    others: bool = False
 
 
 class TeamHit(Struct, frozen=True):
