@@ -142,7 +142,7 @@ def log_to_stderr() -> None:
 def build(served: ServedTools, config: ServerConfig, version: str = "") -> Server[Any]:
     """Build a server that is not connected to a client yet."""
     contexts = ToolContexts(config)
-    calls = ToolCalls(served, config, contexts)
+    calls = ToolCalls(served, contexts, online=config.archive.make_judge is not None, read_only=config.home.read_only)
     common: dict[str, Any] = {
         "version": version,
         "instructions": served.instructions_for(config),

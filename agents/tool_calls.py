@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -96,8 +96,16 @@ Context = ServerRequestContext[Any, Any]
 Result = TypeVar("Result")
 
 
+class Contexts(Protocol):
+    """Contexts in which tools run."""
+
+    async def run(self, toolset: Toolset, function: Callable[[Any], Result], /) -> Result:
+        """Call a function with the toolset's context in a worker thread, and return the result."""
+        ...
+
+
 class ToolContexts:
-    """Contexts of the toolsets. Each is opened on first use. Only one thread at a time uses them."""
+    """Contexts of the toolsets of this machine. Each is opened on first use. Only one thread at a time uses them."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
@@ -105,7 +113,7 @@ class ToolContexts:
         self._one_at_a_time = anyio.CapacityLimiter(1)
 
     async def run(self, toolset: Toolset, function: Callable[[Any], Result]) -> Result:
-        """Call a function with the toolset's context in a worker thread, and return the result."""
+        """See `Contexts.run`."""
         return await anyio.to_thread.run_sync(partial(self._run, toolset, function), limiter=self._one_at_a_time)
 
     def _run(self, toolset: Toolset, function: Callable[[Any], Result]) -> Result:
@@ -117,8 +125,12 @@ class ToolContexts:
 class ToolCalls:
     """Handlers of the requests that list and call tools."""
 
-    def __init__(self, served: ServedTools, config: ServerConfig, contexts: ToolContexts) -> None:
-        self._served, self._config, self._contexts = served, config, contexts
+    def __init__(
+        self, served: ServedTools, contexts: Contexts, *, online: bool = False, read_only: bool = False
+    ) -> None:
+        """Serve tools. `online` is true if a language model is configured to judge memories."""
+        self._served, self._contexts = served, contexts
+        self._online, self._read_only = online, read_only
 
     async def list_tools(self, _context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """Return all tools, in the order of their toolsets."""
@@ -128,9 +140,9 @@ class ToolCalls:
     @cached_property
     def _tools(self) -> list[ListedTool]:
         """All tools as clients list them. Deriving the schemas of 28 tools takes 70 ms, so it is done once."""
-        online, read_only = self._config.archive.make_judge is not None, self._config.home.read_only
         return [
-            _listed(name, tool, online=online, read_only=read_only) for name, (_, tool) in self._served.tools.items()
+            _listed(name, tool, online=self._online, read_only=self._read_only)
+            for name, (_, tool) in self._served.tools.items()
         ]
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
@@ -148,7 +160,7 @@ class ToolCalls:
         self, context: Context, params: CallToolRequestParams, toolset: Toolset, tool: Tool
     ) -> InputRequiredResult | None:
         """Return the question to the user, or None if the user accepted, need not be asked or cannot be asked."""
-        if tool.question is None or self._config.home.read_only or not can_ask(context):
+        if tool.question is None or self._read_only or not can_ask(context):
             return None
         arguments = params.arguments or {}
         prepare = partial(self._contexts.run, toolset, lambda opened: tool.question_for(opened, arguments))
@@ -181,9 +193,10 @@ class ToolCalls:
     async def _run(
         self, context: Context, arguments: dict[str, object], toolset: Toolset, tool: Tool
     ) -> CallToolResult:
-        read_only = self._config.home.read_only
         try:
-            reply = await self._contexts.run(toolset, lambda opened: tool.call(opened, arguments, read_only=read_only))
+            reply = await self._contexts.run(
+                toolset, lambda opened: tool.call(opened, arguments, read_only=self._read_only)
+            )
         except PalaverError as error:
             return _result(toolset.to_error_reply(error), context.protocol_version, failed=True)
         return _result(reply, context.protocol_version)

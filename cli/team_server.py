@@ -79,13 +79,13 @@ def serve(
     """
     _need_extra()
     from ..archiver.redaction.redactor import Redactor
-    from ..search.model.embedder import DEFAULT_MODEL
-    from ..team.server.app import ServerSettings, TeamServer, application
+    from ..team.server.app import ServerSettings, TeamServer
     from ..team.server.database import TeamDatabase
     from ..team.server.erasure import Promise
     from ..team.server.migration import migrate as add_versions
     from ..team.server.serving import is_loopback, listening
     from ..team.server.serving import serve as run
+    from ..team.server.site import site
 
     if (certificate is None) != (key is None):
         raise click.UsageError("Give both --certificate and --key.")
@@ -107,10 +107,8 @@ def serve(
         listener = listening(host, port)
         bound = f"[{host}]" if ":" in host else host
         local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
-        settings = ServerSettings(
-            url.rstrip("/") or local, __version__, DEFAULT_MODEL, Promise(clean_days, backup_days)
-        )
-        app = application(TeamServer(connections, settings, Redactor(os.urandom(16))))
+        settings = ServerSettings(url.rstrip("/") or local, __version__, Promise(clean_days, backup_days))
+        app = site(TeamServer(connections, settings, Redactor(os.urandom(16))))
         click.echo(f"Serving the team at {settings.url}. Press Ctrl-C to stop.", err=True)
         run(app, listener, certificate, key)
 

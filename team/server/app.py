@@ -15,7 +15,9 @@ from starlette.routing import BaseRoute, Route
 
 from ...archiver.redaction import VERSION as RULES
 from ...archiver.redaction.redactor import Redactor
-from ...core.errors import TeamRefused
+from ...core.errors import InvalidInput, TeamRefused
+from ...search.model.embedder import load
+from ...search.model.embedding import Embedder
 from ..protocol import (
     BYTES_MAX,
     PROTOCOL,
@@ -27,12 +29,14 @@ from ..protocol import (
     Scope,
     SharedRequest,
     SignedChallenge,
+    TeamQuery,
 )
 from . import identity, pushes
 from .database import TeamDatabase
 from .erasure import Promise
 from .identity import Caller
 from .migration import latest
+from .team_index import TeamIndex
 
 _BODY_MAX: Final = 64_000_000
 """Maximum bytes of a request with a token: one large item is sent alone."""
@@ -50,7 +54,6 @@ class ServerSettings(Struct, frozen=True):
 
     url: str
     version: str
-    model: str = ""
     promise: Promise = Promise()
 
     @property
@@ -62,8 +65,11 @@ class ServerSettings(Struct, frozen=True):
 class TeamServer:
     """Requests of members, on one database."""
 
-    def __init__(self, database: TeamDatabase, settings: ServerSettings, redactor: Redactor) -> None:
-        self.database, self.settings = database, settings
+    def __init__(
+        self, database: TeamDatabase, settings: ServerSettings, redactor: Redactor, embedder: Embedder | None = None
+    ) -> None:
+        """Answer requests. Queries are embedded by the packaged model, unless another embedder is given."""
+        self.database, self.settings, self.embedder = database, settings, embedder or load()
         self._redactor = redactor
         self._limiter = CapacityLimiter(_THREADS)
 
@@ -77,6 +83,7 @@ class TeamServer:
             "shared": self._shared,
             "status": self._status,
             "leave": self._leave,
+            "search": self._search,
         }
         return [
             Route("/v1/hello", self._hello, methods=["GET"]),
@@ -103,7 +110,7 @@ class TeamServer:
 
     async def _hello(self, _request: Request) -> Response:
         settings = self.settings
-        return reply(Hello(PROTOCOL, latest(), settings.version, RULES, settings.model))
+        return reply(Hello(PROTOCOL, latest(), settings.version, RULES, self.embedder.name))
 
     async def _join(self, request: Request) -> Response:
         return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
@@ -131,6 +138,11 @@ class TeamServer:
     async def _status(self, request: Request) -> Response:
         caller = await self.caller(request)
         return reply(await self.run(pushes.status, self.database, caller, self.settings.promise))
+
+    async def _search(self, request: Request) -> Response:
+        caller = await self.caller(request, Scope.READ)
+        index = TeamIndex(self.database, caller.team, caller.person, self.embedder)
+        return reply(await self.run(index.hits, await parsed(request, TeamQuery)))
 
     async def _leave(self, request: Request) -> Response:
         caller = await self.caller(request, Scope.PUSH)
@@ -197,6 +209,8 @@ def _answering(handler: _Handler) -> _Handler:
             return await handler(request)
         except TeamRefused as problem:
             return refusal(problem)
+        except InvalidInput as problem:
+            return refusal(TeamRefused(str(problem), hint=problem.hint, status=422))
 
     return answer
 

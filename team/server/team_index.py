@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Any, Final
 from uuid import UUID
 
-from msgspec import Struct, json
+from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
 from ...archiver.store import StoredObservation
@@ -62,6 +62,7 @@ class _Item(Struct, frozen=True):
     event: int
     session: int
     session_id: UUID | None
+    owner: UUID
     person: str
     project: str
     path: str
@@ -79,7 +80,7 @@ class _Item(Struct, frozen=True):
         return f"{self.project} ({self.person})"
 
 
-_SELECT: Final = """SELECT i.key, i.id, i.kind, coalesce(e.key, i.key), coalesce(s.key, 0), i.session, p.name,
+_SELECT: Final = """SELECT i.key, i.id, i.kind, coalesce(e.key, i.key), coalesce(s.key, 0), i.session, p.id, p.name,
         i.project, coalesce(nullif(i.path, ''), e.path, ''), i.at, i.body
     FROM palaver.item i JOIN palaver.person p ON p.team = i.team AND p.id = i.person
     LEFT JOIN palaver.item e ON e.team = i.team AND e.id = i.event
@@ -145,7 +146,7 @@ class TeamIndex:
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The server does not explain empty results."""
         with self._database.transaction(self._team, self._person) as connection:
-            return self._search(connection, query, snippets=snippets).results()
+            return self._search(connection, query, None, snippets=snippets).results()
 
     def hits(self, asked: TeamQuery) -> TeamHits:
         """Return the hits of a request of a machine.
@@ -153,10 +154,14 @@ class TeamIndex:
         Raises:
             InvalidInput: The request is invalid.
         """
-        filters = json.decode(asked.filters, type=Filters)
+        try:
+            filters = json.decode(asked.filters, type=Filters)
+        except DecodeError as error:
+            raise InvalidInput(f"The filters are invalid: {error}", hint="Update Palaver.") from None
         query = replace(Query.parse(asked.text, limit=asked.limit), filters=filters)
+        without = self._person if asked.others else None
         with self._database.transaction(self._team, self._person) as connection:
-            return TeamHits(tuple(self._search(connection, query, snippets=True).team_hits()))
+            return TeamHits(tuple(self._search(connection, query, without, snippets=True).team_hits()))
 
     def find_output(self, *_arguments: object, **_options: object) -> OutputMatches:
         """Raise `InvalidInput`: complete outputs do not leave a machine."""
@@ -192,16 +197,16 @@ class TeamIndex:
             )
             return _excerpt(items.session(shared[0].session), shared[0], exchanges, start_line, end_line)
 
-    def _search(self, connection: Database, query: Query, *, snippets: bool) -> _Search:
-        candidates = TeamCandidates(connection, self._team, self._embedder.name)
-        return _Search(_Items(connection, self._team), Engine(candidates, self._embedder), query, snippets=snippets)
+    def _search(self, connection: Database, query: Query, without: UUID | None, *, snippets: bool) -> _Search:
+        engine = Engine(TeamCandidates(connection, self._team, self._embedder.name), self._embedder)
+        return _Search(_Items(connection, self._team), engine, query, without, snippets=snippets)
 
 
 class _Search:
-    """One search, and the hits of its page."""
+    """One search, and the hits of its page. Hits that the person `without` shares are left out."""
 
-    def __init__(self, items: _Items, engine: Engine, query: Query, *, snippets: bool) -> None:
-        self._items, self._engine, self._query = items, engine, query
+    def __init__(self, items: _Items, engine: Engine, query: Query, without: UUID | None, *, snippets: bool) -> None:
+        self._items, self._engine, self._query, self._without = items, engine, query, without
         self._ranked = self._rank()
         self._terms = SearchTerms.of(self._ranked.query, engine.snapshot) if snippets else None
         self._events = shown_events(query, self._ranked)
@@ -273,7 +278,7 @@ class _Search:
         allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
         for event in events:
             item = own.get(event.key)
-            if item is None:
+            if item is None or item.owner == self._without:
                 continue
             observations = [_observation(other) for other in learned.get(event.key, ()) if other.key in allowed]
             if filters.types or filters.concepts:

@@ -144,8 +144,7 @@ def called(folder: Path, function: Callable[[], None], report: Callable[..., Cor
         return ToolReply("done")
 
     toolset = Toolset("slow", "", (Tool.of(slow),), lambda error: ToolReply(str(error)), lambda _config: None)
-    place = config(folder)
-    calls = ToolCalls(ServedTools.of([toolset]), place, ToolContexts(place))
+    calls = ToolCalls(ServedTools.of([toolset]), ToolContexts(config(folder)))
     context: Any = SimpleNamespace(protocol_version="2025-06-18", session=SimpleNamespace(report_progress=report))
     return anyio.run(calls.call_tool, context, CallToolRequestParams(name="slow"))
 

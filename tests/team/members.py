@@ -16,6 +16,7 @@ from msgspec import Raw, Struct, json
 from palaver.archiver.redaction.redactor import Redactor
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.memory import Memory
+from palaver.search.model.embedding import Embedder
 from palaver.team.protocol import (
     AccessToken,
     Batch,
@@ -39,9 +40,10 @@ from palaver.team.protocol import (
     Withdrawn,
 )
 from palaver.team.server import identity
-from palaver.team.server.app import ServerSettings, TeamServer, application
+from palaver.team.server.app import ServerSettings, TeamServer
 from palaver.team.server.database import TeamDatabase, administering
 from palaver.team.server.serving import listening
+from palaver.team.server.site import site
 
 from .postgres import DatabaseUrls
 
@@ -60,11 +62,11 @@ class Refused(Exception):
 
 
 @contextmanager
-def serving(database: TeamDatabase, **settings: Any) -> Iterator[str]:
+def serving(database: TeamDatabase, embedder: Embedder | None = None, **settings: Any) -> Iterator[str]:
     """Run the application on a free port, and yield its URL."""
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app = application(TeamServer(database, ServerSettings(url, "test", **settings), Redactor(b"k" * 16)))
+    app = site(TeamServer(database, ServerSettings(url, "test", **settings), Redactor(b"k" * 16), embedder))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -1,0 +1,21 @@
+"""Whole HTTP application of a team server: the requests of machines, and the MCP server."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+
+from . import tools
+from .app import TeamServer, application
+
+
+def site(server: TeamServer) -> Starlette:
+    """Return the application."""
+    mcp = tools.mcp_app(server)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with mcp.router.lifespan_context(mcp):
+            yield
+
+    return application(server, *tools.routes(mcp), lifespan=lifespan)
