@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import click
+import yaml
 
 from palaver.cli import main
 from palaver.core.config import Config
@@ -55,6 +56,14 @@ def test_unknown_commands_are_detected() -> None:
     assert missing_parts("palaver serch x") == ["serch"]
     assert missing_parts("palaver search x --colour") == ["--colour"]
     assert missing_parts("palaver memories show ID --json") == []
+
+
+def test_commands_of_containers_exist() -> None:
+    """Each command in compose.yaml exists."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+    commands = [line for service in services.values() if isinstance(line := service.get("command"), str)]
+    assert len(commands) == 2
+    assert {line: parts for line in commands if (parts := missing_parts(f"palaver {line}"))} == {}
 
 
 @for_each("page", PAGES, label=lambda page: page.name)
