@@ -226,7 +226,7 @@ def _count(connection: Database, team: UUID, sign: int, texts: Iterable[str]) ->
 
 
 def _count_stems(connection: Database, team: UUID, sign: int, entries: Sequence[Sequence[str]]) -> None:
-    """Add the terms of these entries to the counts of the team, or subtract them."""
+    """Add the terms of these entries to the counts of the team, or subtract them. Delete terms without entries."""
     if not entries:
         return
     counts = Counter(term for words in entries for term in set(words))
@@ -239,6 +239,10 @@ def _count_stems(connection: Database, team: UUID, sign: int, entries: Sequence[
         ON CONFLICT (team, term) DO UPDATE SET entries = t.entries + excluded.entries""",
         (team, terms, [sign * counts[term] for term in terms]),
     )
+    if sign < 0:
+        connection.execute(
+            "DELETE FROM palaver.term WHERE team = %s AND term = ANY(%s) AND entries <= 0", (team, terms)
+        )
 
 
 def _insert_vectors(

@@ -1,6 +1,7 @@
 """Metrics of a team, and the erasure of deleted items from disk."""
 
 import datetime as dt
+from base64 import b64decode
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from palaver.team.server.erasure import Promise, clean
 
 from .members import Machine, exchange, invited, serving, usage
 from .postgres import DatabaseUrls, database, server
+from .test_team_search import embedded, push
 
 
 def share_usage(url: str, urls: DatabaseUrls, days: dict[str, list[str]], team: str) -> None:
@@ -86,14 +88,15 @@ def test_the_promise_follows_the_settings(pool: TeamDatabase, urls: DatabaseUrls
         assert f"from disk by {tomorrow}, from backups by {tomorrow}" in ann.status().erasures
 
 
-def files_with(text: str) -> list[Path]:
+def files_with(text: str | bytes) -> list[Path]:
     """Return the files of PostgreSQL's tables and indexes that contain a text."""
+    content = text.encode() if isinstance(text, str) else text
     with psycopg.connect(server().get_uri(), autocommit=True) as connection:
         connection.execute("CHECKPOINT")
     found = list[Path]()
     for path in (server().pgdata / "base").rglob("*"):
         try:
-            found += [path] if path.is_file() and text.encode() in path.read_bytes() else []
+            found += [path] if path.is_file() and content in path.read_bytes() else []
         except FileNotFoundError:  # PostgreSQL removes temporary files.
             continue
     return found
@@ -117,3 +120,27 @@ def test_a_clean_table_contains_no_deleted_text() -> None:
     assert before
     assert after == []
     assert stays
+
+
+def test_clean_search_tables_contain_no_deleted_word_or_vector() -> None:
+    """A word that only deleted items contain is in no index, count or window of the search, and no vector stays."""
+    with database() as urls:
+        pool = TeamDatabase(urls.app)
+        with serving(pool) as url:
+            ann = Machine(url, invited(urls, "ann"))
+            word = f"plum{uuid4().hex}7"
+            secret, kept = (embedded(exchange(text), text) for text in (f"{word} gone", "the kettle stays"))
+            push(ann, secret, kept)
+            vectors = [b64decode(item.vectors[0].data) for item in (secret, kept)]
+            with psycopg.connect(urls.owner) as connection:
+                assert connection.execute("SELECT entries FROM palaver.term WHERE term = %s", (word,)).fetchone() == (1,)
+            before = [files_with(word), *map(files_with, vectors)]
+            ann.push(withdrawn=[secret.id])
+            with psycopg.connect(urls.owner) as connection:
+                assert connection.execute("SELECT FROM palaver.term WHERE entries <= 0").fetchall() == []
+            clean(urls.owner)
+            after = [files_with(word), *map(files_with, vectors)]
+        pool.close()
+
+    assert all(before)
+    assert [bool(files) for files in after] == [False, False, True]
