@@ -51,7 +51,7 @@ def viewer_app(archive: Archive, access: Access, version: str, entered: Callable
     app = Starlette(
         routes=[
             Route("/", _to_home),
-            Mount(BASE, routes=[*routes, Route("/static/{name}", _static)]),
+            Mount(BASE, routes=[*routes, Route("/static/{name}", static_file)]),
         ],
         exception_handlers={HTTPException: not_found, Exception: failed},
         lifespan=lifespan,
@@ -64,7 +64,8 @@ async def _to_home(_: Request) -> Response:
     return RedirectResponse(f"{BASE}/", 303)
 
 
-async def _static(request: Request) -> Response:
+async def static_file(request: Request) -> Response:
+    """Return a style sheet or a script of the pages."""
     name = request.path_params["name"]
     if name not in _STATIC:
         raise HTTPException(404)

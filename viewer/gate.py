@@ -23,7 +23,7 @@ TOKEN_FIELD: Final = "form_token"  # noqa: S105 - the name of a field
 """Name of the form field with the form token."""
 _BODY_MAX: Final = 1_000_000
 """Maximum bytes of a form."""
-_HEADERS: Final = (
+HEADERS: Final = (
     (
         b"content-security-policy",
         (
@@ -84,10 +84,10 @@ class Gate:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        if refusal := self._refusal(scope):
+        if refusal := refusal_of(scope, self._access.authority, self._access.origin):
             await _answer(send_safely, 403, refusal)
         elif scope["path"] == f"{BASE}/enter":
             await self._enter(scope, send_safely)
@@ -97,19 +97,6 @@ class Gate:
             await self._forward_form(scope, receive, send_safely)
         else:
             await self._app(scope, receive, send_safely)
-
-    def _refusal(self, scope: Message) -> str:
-        """Return why a request is refused before its cookie is checked, or an empty text."""
-        if _values(scope, b"host") != [self._access.authority]:
-            return "This address does not belong to the viewer."
-        if any(site not in {"same-origin", "none"} for site in _values(scope, b"sec-fetch-site")):
-            return "Another page sent this request. Type or paste the address instead."
-        if scope["method"] not in {"GET", "HEAD", "POST"}:
-            return "This method is not allowed."
-        origins = _values(scope, b"origin")
-        if any(origin != self._access.origin for origin in origins) or (scope["method"] == "POST" and not origins):
-            return "Another page sent this request."
-        return ""
 
     async def _enter(self, scope: Message, send: Send) -> None:
         """Redeem a one-time link: set the cookie and redirect to the requested page."""
@@ -162,6 +149,26 @@ class Gate:
             return pending.pop() if pending else await receive()
 
         await self._app(scope, replay, send)
+
+
+def refusal_of(scope: Message, authority: str, origin: str) -> str:
+    """Return why a request is refused before its cookie is checked, or an empty text.
+
+    Args:
+        scope: Scope of the request.
+        authority: Host, with its port, of the pages.
+        origin: Origin of the pages.
+    """
+    if _values(scope, b"host") != [authority]:
+        return "This address does not belong to the viewer."
+    if any(site not in {"same-origin", "none"} for site in _values(scope, b"sec-fetch-site")):
+        return "Another page sent this request. Type or paste the address instead."
+    if scope["method"] not in {"GET", "HEAD", "POST"}:
+        return "This method is not allowed."
+    origins = _values(scope, b"origin")
+    if any(sent != origin for sent in origins) or (scope["method"] == "POST" and not origins):
+        return "Another page sent this request."
+    return ""
 
 
 def _values(scope: Message, name: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whole HTTP application of a team server: the requests of machines, and the MCP server."""
+"""Whole HTTP application of a team server: the requests of machines, the MCP server, and the pages."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 
 from . import tools
 from .app import TeamServer, application
+from .pages import TeamPages
 
 
 def site(server: TeamServer) -> Starlette:
@@ -18,4 +19,4 @@ def site(server: TeamServer) -> Starlette:
         async with mcp.router.lifespan_context(mcp):
             yield
 
-    return application(server, *tools.routes(mcp), lifespan=lifespan)
+    return application(server, *tools.routes(mcp), *TeamPages(server).routes(), lifespan=lifespan)

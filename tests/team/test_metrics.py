@@ -133,7 +133,9 @@ def test_clean_search_tables_contain_no_deleted_word_or_vector() -> None:
             push(ann, secret, kept)
             vectors = [b64decode(item.vectors[0].data) for item in (secret, kept)]
             with psycopg.connect(urls.owner) as connection:
-                assert connection.execute("SELECT entries FROM palaver.term WHERE term = %s", (word,)).fetchone() == (1,)
+                assert connection.execute("SELECT entries FROM palaver.term WHERE term = %s", (word,)).fetchone() == (
+                    1,
+                )
             before = [files_with(word), *map(files_with, vectors)]
             ann.push(withdrawn=[secret.id])
             with psycopg.connect(urls.owner) as connection:
