@@ -110,10 +110,12 @@ def serve(
         bound = f"[{host}]" if ":" in host else host
         local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
         settings = ServerSettings(url.rstrip("/") or local, __version__, Promise(clean_days, backup_days))
-        app = site(TeamServer(connections, settings, Redactor(os.urandom(16))))
+        team_server = TeamServer(connections, settings, Redactor(os.urandom(16)))
+        team_server.embedder.embed(["first"])  # loads the model, so that the first search is as fast as the others
+        app = site(team_server)
         server = http_server(app, certificate, key)
-        forwarded = "" if settings.url == local else f", forwarded to {local}"
-        click.echo(f"Serving the team at {settings.url}{forwarded}. Press Ctrl-C to stop.", err=True)
+        behind = "" if settings.url == local else f" (on {local})"
+        click.echo(f"Serving the team at {settings.url}{behind}. Press Ctrl-C to stop.", err=True)
         with suppress(KeyboardInterrupt):  # also SIGTERM
             server.run(sockets=[listener])
 
