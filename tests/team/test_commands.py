@@ -263,8 +263,9 @@ def test_a_certificate_encrypts_all_requests(tmp_path: Path, urls: DatabaseUrls)
 def test_an_unusable_certificate_is_refused_before_the_start(tmp_path: Path, urls: DatabaseUrls) -> None:
     """A file that is no certificate, or none at all, is named as the problem."""
     pem, key = certificate(tmp_path)
+    words = ("serve", "--port", "0", "--database", urls.app)
     for first, second in ((key, pem), (tmp_path / "missing", key)):
-        refused = run("serve", "--database", urls.app, "--certificate", first, "--key", second, status=1).stderr
+        refused = run(*words, "--certificate", first, "--key", second, status=1).stderr
         assert "The certificate cannot be used" in refused
         assert "Serving" not in refused
 
