@@ -101,7 +101,8 @@ READING: Final = frozenset({
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
     "sessions", "share", "show", "stats", "status", "sync --status", "team clean", "team create", "team invite",
-    "team metrics", "team migrate", "team people", "team revoke", "team serve", "team token", "timeline", "toolsets",
+    "team metrics", "team migrate", "team people", "team push --dry-run", "team revoke", "team serve",
+    "team share --dry-run", "team status", "team token", "timeline", "toolsets",
     "usage", "view",
 })  # fmt: skip
 """Commands that run in read-only mode: they write nothing to the home. With an option, only that use of a command."""
@@ -109,7 +110,8 @@ WRITING: Final = frozenset({
     "archive", "documents add", "documents remove", "forget", "fsck --repair", "hooks off", "hooks on", "index",
     "install", "memories edit", "memories review --approve", "memories review --decline", "memories undo", "migrate",
     "mnemonics allow", "mnemonics disallow", "model use", "observe", "rebuild", "remember", "resume --undo",
-    "session pin", "session rename", "session tag", "sync", "up", "watch",
+    "session pin", "session rename", "session tag", "sync", "team join", "team leave", "team push", "team share",
+    "team unshare", "up", "watch",
 })  # fmt: skip
 """Commands that read-only mode refuses before they start."""
 

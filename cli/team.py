@@ -1,18 +1,235 @@
 """`palaver team`: share with a team. The commands of its server are in `team_server`."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
 import click
 
+from ..core.errors import LeaseHeld, TeamRefused, TeamUnreachable
+from ..core.reports import many
+from ..observe.archive import Archive
+from .demo import refuse_demo
+from .output import as_json, print_json, print_message, print_page, progress_bars, renderer
+from .project_option import is_folder
 from .team_server import SERVER_COMMANDS
+
+if TYPE_CHECKING:
+    from ..team.client.levels import LevelChange
+    from ..team.client.push import PushReport
+
+_LEVELS: Final = ("private", "metrics", "team")
+_WITHDRAW_SECONDS: Final = 10.0
+"""Seconds to wait for each reply when a deletion is withdrawn."""
 
 
 @click.group()
 def team() -> None:
     """Share sessions, observations and memories with a team, on a server of your own.
 
+    Join a team, share projects, and push. Nothing is shared until you share a project or a memory.
+
     The commands serve, migrate, create, invite, people, token, revoke, clean and metrics are for the administrator of
     the server. They need the package with its extra: pip install 'palaver-archive[team]'
     """
 
 
+@team.command()
+@click.argument("url")
+@click.argument("code")
+@as_json
+def join(*, url: str, code: str, as_json: bool) -> None:
+    """Join a team with a code that its administrator gave you.
+
+    URL is the address of the server. It begins with https://, or http:// for a server on this machine. CODE works once,
+    for 15 minutes. Data of this machine is only ever sent to this address.
+    """
+    from ..team.client import membership as memberships
+
+    archive = _own_archive()
+    with archive:
+        membership = memberships.join(archive.home, archive.store, url, code)
+        if archive.store.team.to_send(1):  # withdrawals of an earlier membership; nothing is shared yet
+            withdraw_from_team(archive)
+    if as_json:
+        print_json({"team": membership.team_name, "person": membership.person_name, "url": membership.url})
+        return
+    click.echo(f"This machine belongs to the team {membership.team_name} as {membership.person_name} now.")
+    click.echo("Nothing is shared yet. To share a project: palaver team share PROJECT")
+    if archive.config.team_search:
+        click.echo(
+            f"`palaver search` sends its words to {membership.url}, to find what the team shares. To switch this off, "
+            f"set team_search = false in {archive.home.config}, or use --no-team."
+        )
+
+
+@team.command()
+@click.option("--dry-run", is_flag=True, help="Show what would leave this machine. Nothing is sent.")
+@as_json
+def push(*, dry_run: bool, as_json: bool) -> None:
+    """Send what is new and shared, and withdraw what is not shared any more.
+
+    Secrets are removed again by the current rules, and home folders are shortened to `~`. The server refuses items in
+    which its own rules find a secret. A push can be interrupted at any time. The next one continues.
+    """
+    from ..team.client.push import TeamPush
+
+    with _own_archive() as archive:
+        pushing = TeamPush(archive)
+        if dry_run:
+            report = pushing.preview()
+        else:
+            with progress_bars() as reporter:
+                report = pushing.run(reporter)
+    if as_json:
+        print_json(report)
+    else:
+        print_page(renderer().render("team_pushed", report=report))
+
+
+@team.command()
+@click.argument("what", metavar="PROJECT|MEMORY")
+@click.option("--level", type=click.Choice(_LEVELS), default="team", show_default=True, help="What the team may see.")
+@click.option("--dry-run", is_flag=True, help="Show what would leave this machine. Nothing is shared or sent.")
+@as_json
+def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
+    """Share a project or a memory with the team, from the next push on.
+
+    PROJECT is a name, a folder, or `.` (current folder). MEMORY is an ID such as mem_7.
+
+    \b
+    Levels of a project:
+      private  nothing
+      metrics  tokens and costs by day, agent and model, shown only for groups of at least three people
+      team     also conversations without secrets, observations, summaries and golden rules
+
+    Golden rules are shared with their project. Other memories are shared only if you choose them.
+    """
+    from ..team.client.push import TeamPush
+
+    with _own_archive() as archive:
+        change = _change(archive, what, level)
+        if dry_run:
+            report = TeamPush(archive).preview(change.applied(archive.store.team.choices()))
+        else:
+            report = None
+            with archive.store.transaction():
+                change.save(archive.store)
+    if as_json:
+        print_json({"shared": change.shared, "preview": report})
+    elif report is not None:
+        print_page(renderer().render("team_pushed", report=report))
+    else:
+        sessions = f", {many(change.shared.sessions, 'session')}" if change.memory is None else ""
+        click.echo(f"Shared from the next push on: {change.shared.name} (level {change.shared.level}{sessions}).")
+        click.echo("To see what will leave this machine: palaver team push --dry-run. To send it: palaver team push")
+
+
+@team.command()
+@click.argument("what", metavar="PROJECT|MEMORY")
+@as_json
+def unshare(*, what: str, as_json: bool) -> None:
+    """Stop sharing a project or a memory, and withdraw it from the server at once.
+
+    PROJECT can also be a project whose folder does not exist any more.
+    """
+    with _own_archive() as archive:
+        change = _change(archive, what, "private")
+        with archive.store.transaction():
+            change.save(archive.store)
+        report = withdraw_from_team(archive)
+    if as_json:
+        print_json({"unshared": change.shared.name, "withdrawn": 0 if report is None else report.withdrawn})
+    else:
+        click.echo(f"{change.shared.name} is private now.")
+
+
+@team.command()
+@as_json
+def status(*, as_json: bool) -> None:
+    """Show what is shared, what waits to be sent or withdrawn, and what the server holds."""
+    archive = _own_archive()
+    with archive:
+        if archive.store.team.joined() is None:
+            if as_json:
+                print_json({"team": None})
+            else:
+                click.echo("This machine belongs to no team. To join one: palaver team join URL CODE")
+            return
+        from ..team.client.team_status import team_status
+
+        found = team_status(archive)
+    if as_json:
+        print_json(found)
+    else:
+        print_page(renderer().render("team_status", status=found))
+
+
+@team.command()
+@click.option("--withdraw", is_flag=True, help="Delete everything that you share, from all your machines.")
+@click.option("--keep", is_flag=True, help="Leave on the server what this machine shares.")
+@click.option("--local", is_flag=True, help="Do not ask the server, for example because it does not exist any more.")
+@as_json
+def leave(*, withdraw: bool, keep: bool, local: bool, as_json: bool) -> None:
+    """Leave the team. Nothing is sent to its server any more.
+
+    If this machine shares anything, choose what happens to it with --withdraw or --keep. What stays on the server can
+    be deleted later only by another of your machines, or after joining again.
+    """
+    if sum((withdraw, keep, local)) > 1:
+        raise click.UsageError("Use one of --withdraw, --keep and --local.")
+    from ..team.client import membership as memberships
+
+    archive = _own_archive()
+    with archive:
+        membership = memberships.joined(archive.store)
+        shared = archive.store.team.count_on_server()
+        if shared and not (withdraw or keep or local):
+            raise click.UsageError(f"This machine shares {many(shared, 'item')}. Give --withdraw or --keep.")
+        deleted = memberships.leave(archive.home, archive.store, withdraw=withdraw, only_here=local)
+    if as_json:
+        print_json({"left": membership.team_name, "deleted": deleted, "kept": 0 if withdraw else shared})
+    elif withdraw:
+        click.echo(f"Left {membership.team_name}. The server deleted {many(deleted, 'item')} that you shared.")
+    elif shared:
+        click.echo(f"Left {membership.team_name}. {many(shared, 'item')} of this machine may still be on the server.")
+    else:
+        click.echo(f"Left {membership.team_name}.")
+
+
 for command in SERVER_COMMANDS:
     team.add_command(command)
+
+
+def withdraw_from_team(archive: Archive) -> PushReport | None:
+    """Push if this machine belongs to a team, and report on standard error what was withdrawn.
+
+    Return None if nothing was sent. If the server does not answer, the next push withdraws the items.
+    """
+    if archive.store.team.joined() is None:
+        return None
+    from ..team.client.push import TeamPush
+
+    try:
+        report = TeamPush(archive).run(seconds=_WITHDRAW_SECONDS)
+    except (LeaseHeld, TeamRefused, TeamUnreachable) as problem:
+        print_message(f"Not yet withdrawn from the team: {problem.full_message}", "To withdraw: palaver team push")
+        return None
+    if report.withdrawn:
+        print_message(f"Withdrawn from {report.team}: {many(report.withdrawn, 'item')}. {report.erasures}")
+    return report
+
+
+def _own_archive() -> Archive:
+    archive = Archive.find()
+    refuse_demo(archive.home)
+    return archive
+
+
+def _change(archive: Archive, what: str, level: str) -> LevelChange:
+    from ..team.client.levels import change_of
+    from ..team.protocol import Level
+
+    folder = Path(what).expanduser().resolve() if is_folder(what) else None
+    return change_of(archive, folder.name if folder else what, folder, Level(level))

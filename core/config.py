@@ -67,6 +67,9 @@ class Config(Struct, frozen=True):
     """
     private_projects: tuple[str, ...] = ()
     """Names or folders of projects that are never sent to a language model."""
+    team_search: bool = True
+    """False to keep the words of searches on this machine. By default, a machine that joined a team also searches there.
+    """
     strict_memories: bool = False
     """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
     """
@@ -312,6 +315,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[object], object], str, str]]] = {
     "document_roots": (_texts, "a list of strings", '["/a/folder"]'),
     "private_projects": (_projects, "a list of strings", '["NAME", "/a/folder"]'),
     "strict_memories": (_flag, "true or false", "true"),
+    "team_search": (_flag, "true or false", "false"),
     "timezone": (_zone_name, "UTC or an IANA name", '"Europe/London"'),
     "hooks": (_events, "a list of events of hooks", json.dumps([*HookEvent])),
     "hooks_off": (_projects, "a list of strings", '["NAME", "/a/folder"]'),

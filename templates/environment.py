@@ -122,6 +122,12 @@ def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
     return ", ".join(many(counts[kind], *plurals) for kind, plurals in _PLURALS.items() if kind in counts)
 
 
+def shared_kinds(counts: Mapping[str, int]) -> str:
+    """Return numbers of items that are shared with a team, for example `2 sessions, 1 exchange`."""
+    plurals = {**_PLURALS, "usage": ("day of usage", "days of usage")}
+    return ", ".join(many(count, *plurals[kind]) for kind, count in counts.items())
+
+
 def plural_of(kinds: Sequence[str]) -> str:
     """Return the plural name of the kind that was searched, or `observations` if several kinds were searched."""
     return _PLURALS[HitKind(kinds[0]) if len(kinds) == 1 else HitKind.OBSERVATION][1]
@@ -439,6 +445,7 @@ _FILTERS: Mapping[str, Any] = {
     "minute": show_minute,
     "outcomes": outcomes,
     "quoted": _quotation,
+    "shared_kinds": shared_kinds,
     "size": size,
     "state_label": state_label,
     "step": step,

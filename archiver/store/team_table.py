@@ -33,6 +33,13 @@ class Membership(Struct, frozen=True):
     compared: bool = True
 
 
+class Choices(NamedTuple):
+    """What the user chose to share: the levels of projects by their identity, and memories."""
+
+    levels: dict[str, str]
+    memories: set[int]
+
+
 class OfferState(StrEnum):
     """State of an offered item. Items that are waiting or leaving have to be sent."""
 
@@ -109,13 +116,13 @@ class TeamTable:
         self._db.upsert("team", "id", {"id": 1, **asdict(membership)})
 
     def leave(self, *, withdrawn: bool) -> None:
-        """Forget the levels. With `withdrawn`, forget what was offered too, because the server has deleted it."""
+        """Forget the levels. With `withdrawn`, the server has deleted everything that was offered."""
         self._db.run("UPDATE team SET device = '', planned = 0, rules = '', places = ''")
         self._db.run("DELETE FROM team_project")
         self._db.run("DELETE FROM team_folder")
         self._db.run("DELETE FROM team_memory")
         if withdrawn:
-            self._db.run("DELETE FROM offered")
+            self._db.run("UPDATE offered SET state = 'gone', hash = '', context = ''")
 
     def start_again(self, *, same_person: bool) -> None:
         """Let everything be sent again, to a server that knows nothing of this machine.
@@ -128,9 +135,10 @@ class TeamTable:
 
     # Levels.
 
-    def levels(self) -> dict[str, str]:
-        """Return the levels of the projects of which more than nothing is shared, by their identity."""
-        return dict(self._db.rows("SELECT identity, level FROM team_project"))
+    def choices(self) -> Choices:
+        """Return the levels of the projects of which more than nothing is shared, and the chosen memories."""
+        levels = dict(self._db.rows("SELECT identity, level FROM team_project ORDER BY identity"))
+        return Choices(levels, set(self._db.numbers("SELECT memory FROM team_memory")))
 
     def level_names(self) -> dict[str, tuple[str, str]]:
         """Return the names and levels of these projects, by their identity."""
@@ -151,10 +159,6 @@ class TeamTable:
     def note_folders(self, identities: Mapping[str, str]) -> None:
         """Record the identities of the projects of folders."""
         self._db.run_many("INSERT OR REPLACE INTO team_folder VALUES (?, ?)", identities.items())
-
-    def chosen_memories(self) -> set[int]:
-        """Return the memories that the user chose to share."""
-        return set(self._db.numbers("SELECT memory FROM team_memory"))
 
     def choose_memory(self, memory: int, *, shared: bool) -> None:
         """Choose or unchoose a memory."""
@@ -196,6 +200,10 @@ class TeamTable:
         for state, kind, count in self._db.rows("SELECT state, kind, count(*) FROM offered GROUP BY 1, 2 ORDER BY 2"):
             counts[OfferState(state)][kind] = count
         return counts
+
+    def count_on_server(self) -> int:
+        """Return the number of items of this machine that the server may have."""
+        return self._db.number("SELECT count(*) FROM offered WHERE state IN ('shared', 'leaving') OR hash <> ''")
 
     def problems(self) -> dict[str, int]:
         """Return why items were refused, with the number of items."""

@@ -30,7 +30,7 @@ from ...archiver.redaction import VERSION as RULES
 from ...archiver.redaction import MemoryRedactor, Redactor
 from ...archiver.store import FINDING_PREFIX, Store, StoredExchange, StoredObservation
 from ...archiver.store.change_log import PROMPT
-from ...archiver.store.team_table import Membership, Offer, Offered
+from ...archiver.store.team_table import Choices, Membership, Offer, Offered
 from ...core.conversation import Exchange, Kind, Session, SessionKind, Turn
 from ...core.errors import InvalidNamespace
 from ...core.memory import GOLDEN_RULE, MemoryState, StoredMemory
@@ -76,8 +76,11 @@ class SharedContent(NamedTuple):
 class Offers:
     """Items of an archive that its levels let out at the moment. Create a new instance for each run."""
 
-    def __init__(self, archive: Archive, membership: Membership) -> None:
-        """Read the levels and settings. The IDs of items are derived from the person of the membership."""
+    def __init__(self, archive: Archive, membership: Membership, choices: Choices | None = None) -> None:
+        """Read the settings, and without `choices` the stored ones.
+
+        The IDs of items are derived from the person of the membership.
+        """
         config, self._archive = archive.config, archive
         self._store: Store = archive.store
         self._person, self._device = membership.person, membership.device
@@ -87,7 +90,8 @@ class Offers:
         self._memory_redactor = MemoryRedactor(redactor)
         self._private = PrivateProjects(self._store, config.private_projects)
         self._private_setting = config.private_projects
-        self.places = Places(self._store, self._person, config.private_projects)
+        self._choices = choices or self._store.team.choices()
+        self.places = Places(self._store, self._person, config.private_projects, self._choices.levels)
         self._last: tuple[str, dict[str, SharedContent]] = ("", {})
 
     @property
@@ -101,8 +105,7 @@ class Offers:
         places = [
             (*pair, place.level, place.project.id) for pair, place in self.places.of_all_sessions().items()
         ]
-        chosen = sorted(self._store.team.chosen_memories())
-        return _digest((places, chosen, self._private_setting, self._store.team.levels()))
+        return _digest((places, sorted(self._choices.memories), self._private_setting, self._choices.levels))
 
     def units(self) -> Iterator[str]:
         """Yield the units of all sessions, and those of memories and of usage."""
@@ -229,7 +232,7 @@ class Offers:
 
     def _memories(self) -> Iterator[SharedContent]:
         """Yield golden rules of projects at the level `team`, and memories that the user chose."""
-        chosen, namespaces = self._store.team.chosen_memories(), self.places.namespaces()
+        chosen, namespaces = self._choices.memories, self.places.namespaces()
         if not (chosen or namespaces):
             return
         for stored in self._store.memories.all():

@@ -27,10 +27,10 @@ class Place(NamedTuple):
 class Places:
     """Projects of the sessions of an archive. All projects are private unless the user gave them a level."""
 
-    def __init__(self, store: Store, person: str, private: tuple[str, ...]) -> None:
-        """Read the levels. `private` are the names and folders in the setting `private_projects`."""
-        self._store, self._person, self._private = store, person, private
-        self._levels, self._folders = store.team.levels(), store.team.folders()
+    def __init__(self, store: Store, person: str, private: tuple[str, ...], levels: Mapping[str, str]) -> None:
+        """Prepare the projects. `private` are the names and folders in the setting `private_projects`."""
+        self._store, self._person, self._private, self._levels = store, person, private, levels
+        self._folders = store.team.folders()
         self._known = dict[tuple[str, str], Place]()
 
     def of_session(self, session: Session) -> Place:

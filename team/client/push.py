@@ -19,7 +19,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...archiver.store import TEAM
-from ...archiver.store.team_table import Membership, Offered, OfferState
+from ...archiver.store.team_table import Choices, Membership, Offered, OfferState
+from ...core import ids
 from ...core.errors import TeamRefused
 from ...core.runtime import Reporter, silent
 from ...observe.archive import Archive
@@ -38,12 +39,20 @@ from ..protocol import (
 from .membership import advanced, connect, joined
 from .offers import Offers
 from .plan import Planner, merged
-from .server_connection import OutOfStep, ServerConnection
+from .server_connection import REFUSED, OutOfStep, ServerConnection
 
-_INVALID: Final = 422
+_INVALID: Final = frozenset({413, 422})
+"""Statuses for a batch that is too long, or has an invalid item."""
 _STEPS_MAX: Final = 3
 """Maximum number of new positions in one run."""
 _LEASE_SECONDS: Final = 10.0
+
+
+class RefusedItem(Struct, frozen=True):
+    """Item that the server refused. `id` is its ID on this machine, or its kind if it has none."""
+
+    id: str
+    reason: str
 
 
 class PushReport(Struct):
@@ -56,7 +65,7 @@ class PushReport(Struct):
         secrets: Number of different secrets by kind that were replaced by placeholders.
         home_paths: Number of paths of home folders that were shortened.
         stays: Number of exchanges that stay on this machine, by reason. Only counted without sending.
-        refused: Number of items that the server refused, by reason.
+        refused: Items that the server refused.
         erasures: By when deleted bytes are gone from the server's disks.
     """
 
@@ -69,7 +78,7 @@ class PushReport(Struct):
     secrets: dict[str, int] = field(default_factory=dict[str, int])
     home_paths: int = 0
     stays: dict[str, int] = field(default_factory=dict[str, int])
-    refused: Counter[str] = field(default_factory=Counter[str])
+    refused: list[RefusedItem] = field(default_factory=list[RefusedItem])
     erasures: str = ""
 
 
@@ -92,9 +101,9 @@ class TeamPush:
         self._report = PushReport(self._membership.url, self._membership.team_name)
         self._limit = ITEMS_MAX
 
-    def preview(self) -> PushReport:
-        """Return what a push would send. Nothing is sent or stored."""
-        offers = Offers(self._archive, self._membership)
+    def preview(self, choices: Choices | None = None) -> PushReport:
+        """Return what a push would send, also with other `choices` than the stored ones. Nothing is sent or stored."""
+        offers = Offers(self._archive, self._membership, choices)
         plan = Planner(self._store, offers, self._membership).plan()
         waiting = self._store.team.to_send(-1)
         for row in merged(waiting, plan):
@@ -143,9 +152,9 @@ class TeamPush:
                     raise TeamRefused("Another process pushes as this machine", hint="Push again later.") from None
                 self._step(server, problem.position, again=True)
             except TeamRefused as problem:
-                if problem.status != _INVALID:
+                if problem.status not in _INVALID:
                     raise
-                self._isolate(batch, problem)
+                self._leave_out(batch, problem)
             else:
                 done += len(batch.rows)
                 self._limit = ITEMS_MAX
@@ -243,21 +252,29 @@ class TeamPush:
         self._membership = own
         self._count([item for item in batch.items if item.id not in refused])
         self._report.withdrawn += len(batch.withdrawn)
-        self._report.refused.update(refused.values())
+        self._report.refused += [_refused(row) for row in rows if row.state is OfferState.REFUSED]
 
-    def _isolate(self, batch: _Batch, problem: TeamRefused) -> None:
-        """Make the batches smaller until the server refuses a single item, which is then left out."""
-        if len(batch.rows) > 1:
+    def _leave_out(self, batch: _Batch, problem: TeamRefused) -> None:
+        """Leave out the item that the server refuses. If it names none, make the batches smaller until one is left.
+
+        Raises:
+            TeamRefused: The server refuses a withdrawal, or a batch without items.
+        """
+        reason, rows = str(problem), [row for row in batch.rows if row.state is OfferState.SHARED]
+        named = [row for row in rows if row.id in reason] or (rows if len(batch.rows) == 1 else [])
+        if not named and len(batch.rows) == 1:
+            raise problem
+        if not named:
             self._limit = len(batch.rows) // 2
-            self._save(replace(self._membership, sent=self._membership.cursor))
-            return
-        [row] = batch.rows
-        reason = str(problem)
         with self._store.transaction():
-            refused = row._replace(state=OfferState.REFUSED, problem=reason, hash="", context="")
-            self._store.team.put([refused])
-        self._save(replace(self._membership, sent=self._membership.cursor))
-        self._report.refused[reason] += 1
+            refused = [
+                row._replace(state=OfferState.REFUSED, problem=_short(reason, row.id), hash="", context="")
+                for row in named
+            ]
+            self._store.team.put(refused)
+            self._membership = replace(self._membership, sent=self._membership.cursor)
+            self._store.team.save(self._membership)
+        self._report.refused += map(_refused, refused)
 
     def _count(self, items: list[SharedItem]) -> None:
         self._report.items.update(item.kind.value for item in items)
@@ -266,6 +283,15 @@ class TeamPush:
     def _finished(self, offers: Offers) -> PushReport:
         self._report.secrets, self._report.home_paths = offers.scrubber.secrets, offers.scrubber.home_paths
         return self._report
+
+
+def _refused(row: Offered) -> RefusedItem:
+    return RefusedItem(row.kind if row.item is None else ids.show(row.kind, row.item), row.problem)
+
+
+def _short(reason: str, item: str) -> str:
+    """Return a reason without the ID of the item, so that equal reasons can be counted."""
+    return reason.removeprefix(REFUSED).removeprefix(f"Item {item} ")
 
 
 def _is_known(row: Offered, item: SharedItem, context: str) -> bool:

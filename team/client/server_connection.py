@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Reply = TypeVar("Reply")
 SECONDS: Final = 30.0
 """Seconds to wait for each part of a reply."""
+REFUSED: Final = "The team server refused: "
+"""Beginning of the message of a refused request."""
 _REPLY_MAX: Final = 32_000_000
 """Maximum bytes of a reply."""
 _EARLY: Final = 60
@@ -174,7 +176,7 @@ class ServerConnection(Closing):
             raise TeamUnreachable(f"{self._url} answered with status {status}", hint="Try again later.") from None
         if status >= 500:  # noqa: PLR2004 - all failures of a server
             raise TeamUnreachable(f"{self._url}: {refusal.error}", hint=refusal.hint or "Try again later.")
-        raise TeamRefused(f"The team server refused: {refusal.error}", hint=refusal.hint, status=status)
+        raise TeamRefused(f"{REFUSED}{refusal.error}", hint=refusal.hint, status=status)
 
     def _sent(self, name: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         import httpx2

@@ -188,8 +188,8 @@ def _check(batch: Batch, redactor: Redactor) -> None:
             _refuse(f"The content of item {item.id} is no {item.kind}")
         if kinds := _secret_kinds(redactor, item, value):
             raise TeamRefused(
-                f"Item {item.id} contains a secret ({', '.join(kinds)}); nothing of the batch was stored",
-                hint="Update Palaver on this machine, and push again.",
+                f"Item {item.id} contains a secret ({', '.join(kinds)})",
+                hint="Nothing of the batch was stored. Update Palaver on this machine, and push again.",
                 status=422,
             )
 

@@ -1,0 +1,137 @@
+"""Choice of what is shared: a level for a project, and single memories."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...archiver.store import Store
+from ...archiver.store.team_table import Choices
+from ...core import ids
+from ...core.conversation import SessionKind
+from ...core.errors import InvalidInput, UnknownIds
+from ...core.home import is_in_project
+from ...observe.archive import Archive
+from ...search.query.tokenizer import unknown_project
+from ..protocol import Level
+from .membership import joined
+from .offers import Offers
+from .places import identities
+
+
+class SharedLevel(Struct, frozen=True):
+    """Level of a project, with the number of its archived sessions, or of a memory."""
+
+    name: str
+    level: str
+    sessions: int = 0
+
+
+class LevelChange(Struct, frozen=True):
+    """Change of the level of a project or a memory that is not stored yet."""
+
+    shared: SharedLevel
+    identity: str = ""
+    older: str = ""
+    """Identity that the project had before, or an empty text. See `places.identities`."""
+    memory: int | None = None
+
+    def save(self, store: Store) -> None:
+        """Store the change. The caller opens the transaction."""
+        level = "" if self.shared.level == Level.PRIVATE else self.shared.level
+        if self.memory is not None:
+            store.team.choose_memory(self.memory, shared=bool(level))
+            return
+        if self.older:
+            store.team.set_level(self.older, self.shared.name, "")
+        store.team.set_level(self.identity, self.shared.name, level)
+
+    def applied(self, choices: Choices) -> Choices:
+        """Return the choices with this change, for a preview."""
+        if self.memory is not None:
+            return choices._replace(memories=choices.memories | {self.memory})
+        return choices._replace(levels={**choices.levels, self.identity: self.shared.level})
+
+
+def change_of(archive: Archive, name: str, folder: Path | None, level: Level) -> LevelChange:
+    """Return the change of the level of a memory, of the project in a folder, or of the project with a name.
+
+    Raises:
+        InvalidInput: This machine belongs to no team, the settings name the project as private, several projects have
+            this name, or the memory cannot leave this machine.
+        UnknownIds: There is no such memory.
+        UnknownProject: There is no such project.
+    """
+    joined(archive.store)
+    key = ids.key(name, "memory") if folder is None and ids.canonical(name) else None
+    if key is not None:
+        return _memory_change(archive, key, level)
+    identity, older, shown = _found_project(archive.store, name, folder)
+    place = identity if identity.startswith("/") else older
+    if level is not Level.PRIVATE and is_in_project(archive.config.private_projects, shown, *filter(None, (place,))):
+        raise InvalidInput(
+            f"{shown} is in private_projects, so nothing of it is shared",
+            hint=f"To share it, first remove it from private_projects in {archive.home.config}.",
+        )
+    sessions = _sessions_by_identity(archive.store).get(identity, 0)
+    return LevelChange(SharedLevel(shown, level, sessions), identity, older)
+
+
+def _memory_change(archive: Archive, key: int, level: Level) -> LevelChange:
+    if level is Level.METRICS:
+        raise InvalidInput("A memory has no metrics", hint="Use --level team, or leave out --level.")
+    stored = archive.store.memories.load([key]).get(key)
+    if stored is None:
+        raise UnknownIds([ids.show("memory", key)])
+    reason = Offers(archive, joined(archive.store)).why_memory_stays(stored)
+    if reason and level is not Level.PRIVATE:
+        raise InvalidInput(f"{stored.id} cannot be shared: {reason}", hint="Choose another memory.")
+    return LevelChange(SharedLevel(stored.id, level), memory=key)
+
+
+def _found_project(store: Store, name: str, folder: Path | None) -> tuple[str, str, str]:
+    """Return the identity, the earlier identity and the name of a project.
+
+    It has sessions, a level, or an existing folder.
+    """
+    recorded, levels = store.team.folders(), store.team.level_names()
+    if folder is not None:
+        identity, older = identities(str(folder), name, recorded)
+        if not folder.is_dir() and identity not in levels and str(folder) not in store.sessions.folders():
+            raise unknown_project(store, str(folder))
+        return identity, older, Path(identity).name or name
+    found = {identity: ("", identity) for identity, (known, _) in levels.items() if known == name}
+    for project, cwd in sorted(store.sessions.projects()):
+        if project == name:
+            identity, older = identities(cwd, project, recorded)
+            found.pop(older, None)
+            found[identity] = older, cwd or project
+    if not found:
+        raise unknown_project(store, name)
+    if len(found) > 1:
+        folders = sorted(shown for _, shown in found.values())
+        raise InvalidInput(f"{len(found)} projects are named {name}", hint=f"Give a folder: {', '.join(folders)}")
+    [(identity, (older, _))] = found.items()
+    return identity, older, name
+
+
+def shared_levels(store: Store) -> Iterator[SharedLevel]:
+    """Yield the projects of which more than nothing is shared, by name."""
+    sessions = _sessions_by_identity(store)
+    for identity, (name, level) in store.team.level_names().items():
+        yield SharedLevel(name, level, sessions.get(identity, 0))
+
+
+def _sessions_by_identity(store: Store) -> dict[str, int]:
+    """Return the number of sessions by the identity of their project, and by its earlier one."""
+    recorded, counts = store.team.folders(), dict[str, int]()
+    known = dict[tuple[str, str], tuple[str, str]]()
+    for session in store.sessions.all().values():
+        if session.kind is SessionKind.SUBAGENT:
+            continue
+        place = session.cwd, session.project
+        if place not in known:
+            known[place] = identities(*place, recorded)
+        for identity in {*known[place]} - {""}:
+            counts[identity] = counts.get(identity, 0) + 1
+    return counts
