@@ -120,6 +120,7 @@ def _delete(request: DeletionRequest, token: str | None, *, as_json: bool) -> No
                 return
         with progress_bars() as reporter:
             result = deleter.delete(request, token, reporter)
+    _withdraw()
     if result.number is None:
         _show_changed(result.preview, as_json=as_json)
     elif as_json:
@@ -195,6 +196,15 @@ def _manage(undo: int | None, erase_now: int | None, *, as_json: bool) -> None:
         sys.exit(1)
 
 
+def _withdraw() -> None:
+    """Withdraw what was deleted from the team, if this machine belongs to one."""
+    with Archive.find() as archive:
+        if archive.store.team.joined() is not None:
+            from .team import withdraw_from_team
+
+            withdraw_from_team(archive)
+
+
 def _is_memory(what: str) -> bool:
     return what.startswith(ids.PREFIXES["memory"]) or ids.key(what, "memory") is not None
 
@@ -205,6 +215,7 @@ def _forget_memories(what: Sequence[str], *, force: bool, as_json: bool) -> None
         pinned = [] if force else [stored for stored in named if stored.memory.pinned]
         wanted = [stored.id for stored in named if stored not in pinned]
         done = forget_with_files(core, wanted, force=force, reason="palaver forget")
+    _withdraw()
     gone = [stored.id for stored in done.forgotten]
     protected = list(dict.fromkeys(stored.id for stored in (*done.protected, *pinned)))
     if as_json:

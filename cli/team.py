@@ -203,12 +203,10 @@ for command in SERVER_COMMANDS:
 
 
 def withdraw_from_team(archive: Archive) -> PushReport | None:
-    """Push if this machine belongs to a team, and report on standard error what was withdrawn.
+    """Push, and report on standard error what was withdrawn.
 
-    Return None if nothing was sent. If the server does not answer, the next push withdraws the items.
+    Return None if the server did not answer. Then the next push withdraws the items.
     """
-    if archive.store.team.joined() is None:
-        return None
     from ..team.client.push import TeamPush
 
     try:

@@ -93,6 +93,7 @@ class Offers:
         self._choices = choices or self._store.team.choices()
         self.places = Places(self._store, self._person, config.private_projects, self._choices.levels)
         self._last: tuple[str, dict[str, SharedContent]] = ("", {})
+        self._built: tuple[Offered | None, tuple[SharedItem, str] | None] = (None, None)
 
     @property
     def rules(self) -> str:
@@ -102,9 +103,7 @@ class Offers:
     @property
     def places_state(self) -> str:
         """Value that changes if other items may leave."""
-        places = [
-            (*pair, place.level, place.project.id) for pair, place in self.places.of_all_sessions().items()
-        ]
+        places = [(*pair, place.level, place.project.id) for pair, place in self.places.of_all_sessions().items()]
         return _digest((places, sorted(self._choices.memories), self._private_setting, self._choices.levels))
 
     def units(self) -> Iterator[str]:
@@ -125,6 +124,11 @@ class Offers:
 
         Secrets and home folders are removed by the current rules.
         """
+        if self._built[0] != row:  # so that an item that begins the next batch counts once
+            self._built = row, self._build(row)
+        return self._built[1]
+
+    def _build(self, row: Offered) -> tuple[SharedItem, str] | None:
         content = self.of_unit(row.unit).get(row.id)
         if content is None:
             return None
@@ -200,9 +204,7 @@ class Offers:
         title = label[number].title if number in label else ""
         if not title:
             title = session.title if is_whole else heading_of(shared[0].exchange)
-        header = replace(
-            session, parent_id="", project=place.project.name, cwd="", links={}, title=title, title_rank=0
-        )
+        header = replace(session, parent_id="", project=place.project.name, cwd="", links={}, title=title, title_rank=0)
         offer = Offer(own, unit, None, ItemKind.SESSION, place.project.id, place.level)
         yield SharedContent(offer, place.project, header, own, own, session.started)
         locations = self._store.exchanges.locations([entry.key for entry in shared])
@@ -285,9 +287,7 @@ class Offers:
 def _shared_exchange(exchange: Exchange) -> Exchange:
     """Return an exchange without its folder, and without turns that stay. Outputs are cut."""
     relative = _relative_to(exchange.cwd)
-    turns = tuple(
-        _shared_turn(turn, relative) for turn in exchange.active_turns if turn.kind in _SPOKEN
-    )
+    turns = tuple(_shared_turn(turn, relative) for turn in exchange.active_turns if turn.kind in _SPOKEN)
     return replace(exchange, turns=turns, cwd="")
 
 

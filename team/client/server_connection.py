@@ -74,7 +74,9 @@ def checked_url(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment or parts.username:
         raise InvalidInput(f"Invalid URL: {url}", hint=hint)
     if parts.scheme == "http" and not is_loopback(url):
-        raise InvalidInput(f"{url} is not encrypted", hint="Use https://. Only a server on this machine may use http://.")
+        raise InvalidInput(
+            f"{url} is not encrypted", hint="Use https://. Only a server on this machine may use http://."
+        )
     return url.rstrip("/")
 
 
@@ -161,11 +163,11 @@ class ServerConnection(Closing):
     def _answered(self, name: str, body: bytes | None, reply: type[Reply], token: str) -> Reply:
         """Send a request, and return the reply. Without `body`, the request only reads."""
         status, content = self._sent(name, body, token)
-        if status == 200:  # noqa: PLR2004 - the status "OK"
+        if status == 200:
             return _decoded(content, reply, self._url)
         if status == _CONFLICT and b'"cursor"' in content:
             raise OutOfStep(_decoded(content, Position, self._url))
-        if 300 <= status < 400:  # noqa: PLR2004 - all redirects
+        if 300 <= status < 400:
             raise TeamRefused(
                 f"{self._url} redirects to another address, and nothing was sent there",
                 hint="Ask your administrator for the right address.", status=status,
@@ -174,7 +176,7 @@ class ServerConnection(Closing):
             refusal = msgspec.json.decode(content, type=Refusal)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise TeamUnreachable(f"{self._url} answered with status {status}", hint="Try again later.") from None
-        if status >= 500:  # noqa: PLR2004 - all failures of a server
+        if status >= 500:
             raise TeamUnreachable(f"{self._url}: {refusal.error}", hint=refusal.hint or "Try again later.")
         raise TeamRefused(f"{REFUSED}{refusal.error}", hint=refusal.hint, status=status)
 

@@ -21,7 +21,10 @@ def usage_days(archive: Archive, places: Places) -> Iterator[tuple[SharedProject
     if not places.of_all_sessions():
         return
     store = archive.store
-    sessions, own = store.sessions.all(), {source.session for source in store.sources.all() if not owner_of(source.archived)}
+    sessions, own = (
+        store.sessions.all(),
+        {source.session for source in store.sources.all() if not owner_of(source.archived)},
+    )
     exchanges = _exchanges_by_day(store)
     groups: dict[tuple[str, str, str, str], list[SessionDay]] = {}
     shared = dict[str, tuple[SharedProject, Level]]()

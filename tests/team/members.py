@@ -62,11 +62,14 @@ class Refused(Exception):
 
 
 @contextmanager
-def serving(database: TeamDatabase, embedder: Embedder | None = None, **settings: Any) -> Iterator[str]:
+def serving(
+    database: TeamDatabase, embedder: Embedder | None = None, redactor: Redactor | None = None, **settings: Any
+) -> Iterator[str]:
     """Run the application on a free port, and yield its URL."""
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app = site(TeamServer(database, ServerSettings(url, "test", **settings), Redactor(b"k" * 16), embedder))
+    redactor = redactor or Redactor(b"k" * 16)
+    app = site(TeamServer(database, ServerSettings(url, "test", **settings), redactor, embedder))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -1,0 +1,354 @@
+"""Commands of a member: join, share, push, unshare, status and leave, with a running server."""
+
+import json
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from msgspec.structs import replace
+
+from palaver.archiver.redaction import FoundSecret, Redactor
+from palaver.archiver.redaction.redactor import Redacted
+from palaver.core.home import Home
+from palaver.core.memory import Memory
+from palaver.observe.archive import Archive
+from palaver.team.server.database import TeamDatabase, administering
+from palaver.team.server.identity import find_team, revoke
+
+from .laptop import CLOCK, LIBRARY, Laptop
+from .members import invited, serving
+from .postgres import DatabaseUrls
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, built: Home) -> Laptop:
+    """Return a laptop with the sample archive."""
+    return Laptop(tmp_path / "laptop", built)
+
+
+@pytest.fixture
+def member(laptop: Laptop, url: str, urls: DatabaseUrls) -> Laptop:
+    """Return a laptop of a new person of the team."""
+    return joined(laptop, url, urls)
+
+
+def joined(laptop: Laptop, url: str, urls: DatabaseUrls, person: str = "") -> Laptop:
+    laptop.team("join", url, invited(urls, person or f"Ann {uuid4()}"))
+    return laptop
+
+
+def test_nothing_leaves_before_a_project_is_shared(member: Laptop, urls: DatabaseUrls) -> None:
+    """A push after joining sends nothing, and says so."""
+    assert "Nothing new to send" in member.team("push").stdout
+    assert member.held(urls) == {}
+
+
+def test_a_shared_project_is_pushed_and_the_other_stays(member: Laptop, urls: DatabaseUrls) -> None:
+    """The server gets what the plan lets out of one project, and nothing of the other."""
+    shown = member.team("share", CLOCK).stdout
+    assert f"Shared from the next push on: {CLOCK} (level team, " in shown
+    assert "Pushed to the team acme" in member.team("push").stdout
+
+    assert member.held(urls) == member.planned() != {}
+    bodies = member.texts(urls)
+    assert CLOCK in bodies
+    assert "seed packet" not in bodies
+    assert "/home/demo" not in bodies
+
+
+def test_a_preview_sends_and_shares_nothing(member: Laptop, urls: DatabaseUrls) -> None:
+    """`share --dry-run` and `push --dry-run` print the same numbers that the push reports."""
+    tried = member.json("share", CLOCK, "--dry-run")["preview"]
+    assert member.json("status")["projects"] == []
+    member.team("share", CLOCK)
+    previewed = member.json("push", "--dry-run")
+    assert member.held(urls) == {}
+    sent = member.json("push")
+
+    numbers = ("items", "bytes", "secrets", "home_paths", "withdrawn")
+    assert [tried[name] for name in numbers] == [previewed[name] for name in numbers]
+    assert [tried[name] for name in numbers] == [sent[name] for name in numbers]
+    assert previewed["stays"]["private project"] > 0
+
+
+def test_secrets_are_removed_again_by_the_current_rules(
+    member: Laptop, urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret that earlier rules did not know is archived, but does not leave. The ledger names its kind."""
+    secret = ("ghp_" + "A1b2C3d4E5f6G7h8I9j0" * 2)[:40]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Redactor, "redact", lambda _self, text, **_options: Redacted(text))
+        member.write("oven", "talk-1", f"door {secret}")
+    with Archive(member.home) as archive:
+        assert any(secret in prompt.text for prompt in archive.store.exchanges.prompts())
+    member.team("share", "oven")
+
+    assert member.json("push")["secrets"] == {"github-pat": 1}
+    assert secret not in member.texts(urls)
+    assert "github-pat" in member.texts(urls)
+
+
+def test_metrics_share_numbers_only(member: Laptop, urls: DatabaseUrls) -> None:
+    """At the level `metrics`, only the use by day leaves. Raised to `team`, conversations follow, and lowered, go."""
+    member.team("share", LIBRARY, "--level", "metrics")
+    assert member.json("push")["items"].keys() == {"usage"}
+    member.team("share", LIBRARY)
+    assert "exchange" in member.json("push")["items"]
+    member.team("share", LIBRARY, "--level", "metrics")
+    assert member.json("push")["withdrawn"] > 0
+
+    assert member.json("status")["own"].keys() == {"usage"}
+    assert member.held(urls) == member.planned()
+
+
+def test_unsharing_withdraws_at_once(member: Laptop, urls: DatabaseUrls) -> None:
+    """`unshare` needs no push, and the status promises dates of the erasure."""
+    member.team("share", CLOCK)
+    member.push()
+
+    done = member.team("unshare", CLOCK)
+    assert f"{CLOCK} is private now." in done.stdout
+    assert "Withdrawn from acme: " in done.stderr
+    assert "from disk by" in done.stderr
+    assert member.held(urls) == {}
+    assert "from backups by" in member.team("status").stdout
+
+
+def test_a_project_whose_folder_is_gone_is_withdrawn(member: Laptop, urls: DatabaseUrls, tmp_path: Path) -> None:
+    """A project in a deleted folder keeps its identity, so that it can be unshared by its name."""
+    folder = tmp_path / "oven"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = https://example.com/kitchen/oven.git\n')
+    member.write("oven", "talk", "door", folder=folder)
+    member.team("share", str(folder))
+    member.push()
+    before = member.held(urls)
+    assert before
+
+    shutil.rmtree(folder)
+    member.push()
+    assert member.held(urls) == before
+    member.team("unshare", "oven")
+    assert member.held(urls) == {}
+
+
+def test_a_chosen_memory_is_shared_and_taken_back(member: Laptop, urls: DatabaseUrls) -> None:
+    """A memory leaves only if the user chooses it."""
+    with Archive(member.home).memories as memories:
+        remembered = memories.remember(Memory("The tide table is in feet", "fact", namespace=f"project:{CLOCK}"))
+    name = remembered.stored.id
+    member.team("share", CLOCK)
+    member.push()
+    assert "tide table is in feet" not in member.texts(urls)
+    member.team("share", name)
+    member.push()
+    assert "tide table is in feet" in member.texts(urls)
+    member.team("unshare", name)
+
+    assert "tide table is in feet" not in member.texts(urls)
+    assert "A memory has no metrics" in member.team("share", name, "--level", "metrics", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "hint"),
+    [
+        (("join", "http://team.example.com", "CODE"), "is not encrypted", "Use https://"),
+        (("join", "ftp://127.0.0.1", "CODE"), "Invalid URL", "https://palaver.example.com"),
+        (("push",), "belongs to no team", "palaver team join URL CODE"),
+        (("share", CLOCK), "belongs to no team", "palaver team join URL CODE"),
+        (("unshare", CLOCK), "belongs to no team", "palaver team join URL CODE"),
+        (("leave",), "belongs to no team", "palaver team join URL CODE"),
+    ],
+)
+def test_a_wrong_call_names_the_next_step(laptop: Laptop, arguments: tuple[str, ...], problem: str, hint: str) -> None:
+    """Without a team, or with an address that would send in clear, nothing happens."""
+    failed = laptop.team(*arguments, code=2).stderr
+    assert problem in failed
+    assert hint in failed
+
+
+def test_a_code_works_once(laptop: Laptop, tmp_path: Path, built: Home, url: str, urls: DatabaseUrls) -> None:
+    """A used code is refused, and a server that is not there is not joined."""
+    code = invited(urls, f"Ann {uuid4()}")
+    laptop.team("join", url, code)
+    second = Laptop(tmp_path / "second", built)
+
+    assert "unknown, used or expired" in second.team("join", url, code, code=1).stderr
+    assert "cannot be reached" in second.team("join", "http://127.0.0.1:9", code, code=1).stderr
+    assert second.json("status") == {"team": None}
+
+
+def test_unknown_and_private_projects_are_refused(member: Laptop) -> None:
+    """A typo is no project, and the setting `private_projects` wins over a level."""
+    assert f"Did you mean {CLOCK}" in member.team("share", "tide-clok", code=2).stderr
+    member.team("share", CLOCK)
+    member.home.config.write_text(f'private_projects = ["{CLOCK}"]\n')
+
+    assert "is in private_projects" in member.team("share", CLOCK, code=2).stderr
+    assert member.json("push", "--dry-run")["items"] == {}
+
+
+def test_private_projects_withdraw_what_was_shared(member: Laptop, urls: DatabaseUrls) -> None:
+    """A project that becomes private by the settings is withdrawn by the next push."""
+    member.team("share", CLOCK)
+    member.push()
+    member.home.config.write_text('private_projects = ["/home/demo/tide-clock"]\n')
+    member.push()
+
+    assert member.held(urls) == {}
+
+
+def test_an_unreached_server_is_reported(member: Laptop, urls: DatabaseUrls) -> None:
+    """The status answers without the server, and a deletion is withdrawn by the next push."""
+    member.team("share", CLOCK)
+    member.push()
+    before = address_of(member)
+    set_address(member, "http://127.0.0.1:9")
+
+    assert "cannot be reached" in member.team("push", code=1).stderr
+    done = member.team("unshare", CLOCK)
+    assert "Not yet withdrawn from the team" in done.stderr
+    assert "palaver team push" in done.stderr
+    status = member.json("status")
+    assert status["leaving"] > 0
+    assert "cannot be reached" in status["problem"]
+    assert "Team server not reached." in member.team("status").stdout
+
+    set_address(member, before)
+    member.team("push")
+    assert member.held(urls) == {}
+
+
+def address_of(laptop: Laptop) -> str:
+    with Archive(laptop.home) as archive:
+        membership = archive.store.team.joined()
+    assert membership is not None
+    return membership.url
+
+
+def set_address(laptop: Laptop, url: str) -> None:
+    """Let the server of the team have another address, which only a damaged database would do."""
+    with Archive(laptop.home) as archive, archive.store.transaction():
+        membership = archive.store.team.joined()
+        assert membership is not None
+        archive.store.team.save(replace(membership, url=url))
+
+
+def test_only_the_joined_address_is_used(member: Laptop, urls: DatabaseUrls) -> None:
+    """A machine that belongs to a team joins no other, and nothing follows a redirect."""
+    code = invited(urls, f"Bob {uuid4()}", "other team")
+    assert "belongs to the team acme" in member.team("join", "http://127.0.0.1:9", code, code=2).stderr
+
+
+def test_a_revoked_machine_is_refused(member: Laptop, urls: DatabaseUrls) -> None:
+    """After the administrator revoked it, a machine is told to join again, and the new code restores the same set."""
+    member.team("share", CLOCK)
+    member.push()
+    before, person = member.conversations(urls), member.json("status")["person"]
+    with administering(urls.owner) as connection:
+        revoke(connection, find_team(connection, "acme"), person)
+
+    failed = member.team("push", code=1).stderr
+    assert "join" in failed
+    assert "revoked" in failed
+    assert "belongs to the team acme" in member.team("join", address_of(member), "X", code=2).stderr
+    url = address_of(member)
+    member.team("leave", "--local")
+    joined(member, url, urls, person)
+    member.team("share", CLOCK)
+    member.push()
+    assert member.conversations(urls) == before
+    assert member.held(urls) == member.planned()
+
+
+def test_leaving_needs_a_choice(member: Laptop, urls: DatabaseUrls) -> None:
+    """What is shared stays or goes as the user says, and nothing is sent afterwards."""
+    member.team("share", CLOCK)
+    member.push()
+    assert "Give --withdraw or --keep" in member.team("leave", code=2).stderr
+    held = member.held(urls)
+
+    assert "may still be on the server" in member.team("leave", "--keep").stdout
+    assert member.held(urls) == held
+    assert "belongs to no team" in member.team("push", code=2).stderr
+
+
+def test_a_member_who_left_and_withdrew_can_share_again(member: Laptop, url: str, urls: DatabaseUrls) -> None:
+    """After joining again from the same machine, the same items can be shared."""
+    member.team("share", CLOCK)
+    member.push()
+    before, person = member.conversations(urls), member.json("status")["person"]
+    assert "deleted" in member.team("leave", "--withdraw").stdout
+    assert member.held(urls) == {}
+
+    joined(member, url, urls, person)
+    assert member.json("push")["items"] == {}
+    member.team("share", CLOCK)
+    assert member.json("push")["refused"] == []
+    assert member.conversations(urls) == before
+
+
+def test_a_forgotten_exchange_is_withdrawn_at_once_and_undo_offers_it_again(member: Laptop, urls: DatabaseUrls) -> None:
+    """`palaver forget` withdraws, and undo and the next push restore the same item."""
+    member.write("oven", "talk-1", "door", "lamp", "grill")
+    member.team("share", "oven")
+    member.push()
+    before = member.held(urls)
+    token = json.loads(member.run("forget", "--mentions", "lamp fail", "--json").stdout)["token"]
+    done = member.run("forget", "--mentions", "lamp fail", "--confirm", token)
+
+    assert "Withdrawn from acme: " in done.stderr
+    assert member.held(urls) == member.planned()
+    assert "lamp" not in member.texts(urls)
+    member.run("forget", "--undo", "1")
+    member.archive()
+    member.push()
+    assert member.held(urls).keys() >= before.keys()
+    assert "lamp" in member.texts(urls)
+
+
+@pytest.mark.parametrize("erase", [False, True])
+def test_a_forgotten_session_is_withdrawn(member: Laptop, urls: DatabaseUrls, *, erase: bool) -> None:
+    """A deleted or erased session leaves nothing on the server."""
+    member.write("oven", "talk-1", "door", "lamp")
+    member.write("oven", "talk-2", "grill")
+    member.team("share", "oven")
+    member.push()
+    member.forget(targets=("talk-1",), erase=erase)
+    member.push()
+
+    assert member.held(urls) == member.planned() != {}
+    bodies = member.texts(urls)
+    assert "grill" in bodies
+    assert "lamp" not in bodies
+
+
+class StricterRedactor(Redactor):
+    """Redactor with a rule that laptops do not have."""
+
+    def redact(self, text: str, *, keep_lines: bool = False) -> Redacted:
+        """Return a text, and a secret if it speaks of a lamp."""
+        redacted = super().redact(text, keep_lines=keep_lines)
+        return replace(redacted, findings=(FoundSecret("brand", "tag"),)) if "lamp" in text else redacted
+
+
+def test_a_refused_item_is_left_out_and_named(laptop: Laptop, urls: DatabaseUrls, pool: TeamDatabase) -> None:
+    """If only the rules of the server find a secret, the item stays here, is named, and all others are sent."""
+    with serving(pool, redactor=StricterRedactor(b"k" * 16)) as url:
+        joined(laptop, url, urls)
+        laptop.write("oven", "talk-1", "door", "lamp", "grill")
+        laptop.team("share", "oven")
+        report = laptop.json("push")
+
+        assert {item["reason"] for item in report["refused"]} == {"contains a secret (brand)"}
+        assert any(item["id"].startswith("ex-") for item in report["refused"])
+        bodies = laptop.texts(urls)
+        assert "grill" in bodies
+        assert "lamp" not in bodies
+        status = laptop.json("status")
+        assert list(status["refused"]) == ["contains a secret (brand)"]
+        assert (status["waiting"], status["leaving"]) == (0, 0)
+        assert laptop.json("push")["refused"] == []
+        laptop.team("unshare", "oven")
+        assert laptop.held(urls) == {}
