@@ -98,13 +98,9 @@ def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
 
     PROJECT is a name, a folder, or `.` (current folder). MEMORY is an ID such as mem_7.
 
-    \b
-    Levels of a project:
-      private  nothing
-      metrics  tokens and costs by day, agent and model, shown only for groups of at least three people
-      team     also conversations without secrets, observations, summaries and golden rules
-
-    Golden rules are shared with their project. Other memories are shared only if you choose them.
+    At the level metrics, the team sees tokens and costs by day, agent and model, and only for groups of at least three
+    people. At the level team, it also sees conversations without secrets, observations, summaries and golden rules.
+    Other memories are shared only if you choose them.
     """
     from ..team.client.push import TeamPush
 

@@ -68,8 +68,7 @@ class Config(Struct, frozen=True):
     private_projects: tuple[str, ...] = ()
     """Names or folders of projects that are never sent to a language model."""
     team_search: bool = True
-    """False to keep the words of searches on this machine. By default, a machine that joined a team also searches there.
-    """
+    """False to keep the words of searches on this machine. By default, members of a team also search there."""
     strict_memories: bool = False
     """True to refuse memories of the toolset `rag` that look like an injection. By default they are stored and marked.
     """

@@ -15,7 +15,7 @@ from .database import AMONG, Database, listed
 
 
 class Membership(Struct, frozen=True):
-    """Team that this machine joined. See the schema for the meaning of the numbers. After leaving, `device` is empty."""
+    """Team that this machine joined. The schema explains the numbers. After leaving, `device` is empty."""
 
     url: str
     team: str
@@ -221,10 +221,14 @@ class TeamTable:
         """
         differing = [row.id for row in self._offered("WHERE state = 'shared'") if held.get(row.id) != row.hash]
         self._send_again(f"id {AMONG} OR state IN ('waiting', 'leaving', 'gone')", (listed(differing),))
-        rows = {row.id: row for row in self._offered("WHERE state <> 'refused'")}
-        for last, name in enumerate((name for name in held if name not in rows), last + 1):
-            self.put([Offered(name, "", None, "", "", "", last, OfferState.LEAVING)])
-        return last
+        rows = {row.id for row in self._offered("WHERE state <> 'refused'")}
+        unknown = [name for name in held if name not in rows]
+        numbers = range(last + 1, last + 1 + len(unknown))
+        self.put(
+            Offered(name, "", None, "", "", "", number, OfferState.LEAVING)
+            for name, number in zip(unknown, numbers, strict=True)
+        )
+        return last + len(unknown)
 
     def _send_again(self, condition: str, values: tuple[int | str, ...]) -> None:
         self._db.run(

@@ -40,7 +40,7 @@ from ...observe.session_share import Scrubber
 from ...observe.transcript.transcript_pages import heading_of
 from ...search.index.indexed_texts import exchange_texts
 from ...search.model.embedder import DEFAULT_MODEL, load
-from ..protocol import OUTPUT_MAX, ItemKind, Level, SharedItem, SharedProject, SharedVector
+from ..protocol import OUTPUT_MAX, ItemKind, Level, SharedItem, SharedProject, SharedVector, UsageDay
 from .places import Place, Places
 from .usage_days import usage_days
 
@@ -266,7 +266,7 @@ class Offers:
             yield SharedContent(Offer(own, USAGE, None, ItemKind.USAGE, project.id, level), project, day, "", own)
 
     @cached_property
-    def _usage_days(self) -> list[tuple[SharedProject, Level, object]]:
+    def _usage_days(self) -> list[tuple[SharedProject, Level, UsageDay]]:
         return [*usage_days(self._archive, self.places)]
 
     def _vectors(self, content: SharedContent) -> tuple[SharedVector, ...]:

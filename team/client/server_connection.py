@@ -4,9 +4,8 @@ Only HTTPS is used, except to this machine itself. Redirects are not followed, s
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -200,7 +199,7 @@ class ServerConnection(Closing):
             raise TeamUnreachable(f"{self._url} cannot be reached: {reason}", hint="Try again later.") from None
 
 
-def _decoded(content: bytes, kind: Callable[..., Any] | type[Reply], url: str) -> Any:
+def _decoded(content: bytes, kind: type[Reply], url: str) -> Reply:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
