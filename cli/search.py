@@ -6,12 +6,14 @@
 - `fix` and `how` search the commands that agents ran.
 """
 
+from __future__ import annotations
+
 import os
 import shlex
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -52,6 +54,9 @@ from ..templates.truncation import MIN_BUDGET
 from .demo import refuse_demo_only
 from .output import as_json, date_option, print_json, print_message, print_page, raw_output, renderer
 from .project_option import archived_as, in_project, is_folder, places_of
+
+if TYPE_CHECKING:
+    from ..team.client.team_search import TeamSearch
 
 _USAGES: Final = {HitKind.COMMAND: "how TASK", HitKind.FIX: "fix ERROR", HitKind.OPEN: "open"}
 """Command that prints each list, for messages."""
@@ -144,6 +149,7 @@ _budget = click.option(
 @click.option("--symbol", metavar="NAME", help="Find functions, classes and other code units with this name.")
 @click.option("--fix", is_flag=True, help="Same as --kind fix.")
 @click.option("--how", is_flag=True, help="Same as --kind command.")
+@click.option("--no-team", is_flag=True, help="Do not ask the team that this machine joined.")
 @click.option("--facts", is_flag=True, help="Show the facts extracted for each hit.")
 @click.option("--snippets", is_flag=True, help="Show the matching text of each hit.")
 @click.option("--explain", is_flag=True, help="Show how each score is calculated.")
@@ -155,6 +161,7 @@ def search(
     all_of: bool,
     fix: bool,
     how: bool,
+    no_team: bool,
     facts: bool,
     snippets: bool,
     explain: bool,
@@ -171,6 +178,9 @@ def search(
     WORDS are a question or keywords. Phrases in quotes must match exactly, except for word endings. `instal*` matches
     every word that begins with `instal`. Without words, the newest entries that match the filters are listed, or with
     --by session the newest sessions. Filters can be repeated. An entry must match one of the values.
+
+    If this machine joined a team, hits of the team follow in a second block, or the reason why there are none after
+    0.7 seconds. The words of the search are sent to the team's server.
 
     --kind command, fix and open list the same as `palaver how`, `fix` and `open`.
 
@@ -193,6 +203,7 @@ def search(
     if all_of and not 2 <= len(query) <= 5:
         raise click.UsageError("--all-of takes 2 to 5 concepts, one per argument.")
     parsed = _parse_query(list(query) if all_of else _query_text(query), options)
+    team_search = None if no_team else _team_search(parsed)
     with open_layers() as layers:
         page = None if as_json else renderer(budget)
         if not anywhere and parsed.prefers_project:
@@ -202,11 +213,27 @@ def search(
 
         results = newest_first(results)
     if page is None:
-        print_json(results_json(results, explain=explain, budget=budget))
-    elif not results.hits and _is_empty():
+        from_team = {"team": team_search.result()} if team_search else {}
+        print_json({**results_json(results, explain=explain, budget=budget), **from_team})
+        return
+    if not results.hits and _is_empty():
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
         print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
+    if team_search:
+        sys.stdout.flush()  # The hits of this machine do not wait.
+        print_page(f"\n{page.render('team_hits', result=team_search.result())}")
+
+
+def _team_search(query: Query) -> TeamSearch | None:
+    """Begin to search the team that this machine joined. Without a team, the only cost is a look for its key."""
+    home = Home.find()
+    if not home.team_key.exists():
+        return None
+    from ..team.client.team_search import begin
+
+    with Archive(home) as archive:
+        return begin(archive, query, Path.cwd())
 
 
 def _print_exact(

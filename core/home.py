@@ -171,6 +171,11 @@ class Home(Struct, frozen=True):
         return self.root / "restored.json"
 
     @property
+    def team_key(self) -> Path:
+        """Key of this machine in its team. The file is missing if the machine belongs to no team."""
+        return self.root / "team" / "device.key"
+
+    @property
     def config(self) -> Path:
         """Optional settings file."""
         return self.root / "config.toml"

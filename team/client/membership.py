@@ -4,7 +4,6 @@ The key of the machine is in a file that is useless in a copy of the home, so tw
 """
 
 import socket
-from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -19,7 +18,6 @@ from ...observe.sync.keyring import DeviceKey
 from ..protocol import Join, Joined, Leave, Left
 from .server_connection import SECONDS, ServerConnection, checked_url
 
-_FOLDER: Final = "team"
 JOIN_HINT: Final = "To join: palaver team join URL CODE"
 
 
@@ -37,13 +35,13 @@ def connect(home: Home, membership: Membership, seconds: float = SECONDS) -> Ser
     Raises:
         TeamRefused: The key of this machine is missing, for example because the home was copied from another machine.
     """
-    key = DeviceKey(_key_file(home)).load()
+    key = DeviceKey(home.team_key).load()
     if key is None:
         raise TeamRefused(
             "The key of this machine is missing, or the home was copied from another machine or disk",
             hint=f"Ask for a new code, then run: palaver team join {membership.url} CODE",
         )
-    return ServerConnection(membership.url, membership.device, key, home.root / _FOLDER / "token", seconds)
+    return ServerConnection(membership.url, membership.device, key, home.team_key.with_name("token"), seconds)
 
 
 def join(home: Home, store: Store, url: str, code: str) -> Membership:
@@ -56,7 +54,7 @@ def join(home: Home, store: Store, url: str, code: str) -> Membership:
         TeamRefused: The code is unknown, used or expired.
         TeamUnreachable: The server did not answer.
     """
-    url, before, device_key = checked_url(url), store.team.membership(), DeviceKey(_key_file(home))
+    url, before, device_key = checked_url(url), store.team.membership(), DeviceKey(home.team_key)
     if before is not None and before.device:
         if device_key.load() is not None:
             name = f"{before.team_name} at {before.url}"
@@ -98,14 +96,10 @@ def leave(home: Home, store: Store, *, withdraw: bool = False, only_here: bool =
     with store.transaction():
         store.team.leave(withdrawn=withdraw)
     for name in ("token", "device.key"):
-        (home.root / _FOLDER / name).unlink(missing_ok=True)
+        home.team_key.with_name(name).unlink(missing_ok=True)
     return deleted
 
 
 def advanced(membership: Membership, cursor: int) -> Membership:
     """Return the membership after the server acknowledged all changes up to a number."""
     return replace(membership, cursor=cursor, sent=cursor, last=max(membership.last, cursor))
-
-
-def _key_file(home: Home) -> Path:
-    return home.root / _FOLDER / "device.key"
