@@ -16,7 +16,7 @@ test: $(DEV)/installed  ## run the tests, one process a core
 
 kill: $(DEV)/installed  ## kill conversions, synchronisations and the team server at every step, and try 200 histories
 	MIGRATION_KILLS=100 $(DEV)/bin/pytest tests/archiver/store/test_migration.py -k killed --timeout 3600
-	TEAM_KILLS=76 $(DEV)/bin/pytest tests/team/test_killed_server.py --timeout 3600
+	TEAM_KILLS=76 $(DEV)/bin/pytest tests/team -k killed --timeout 3600
 	SYNC_KILL_EVERY=1 SYNC_HISTORIES=200 $(DEV)/bin/pytest -n auto tests/observe/sync --timeout 7200
 
 fuzz: $(DEV)/installed  ## try 10,000 damaged transcripts of each format

@@ -43,20 +43,26 @@ def join(*, url: str, code: str, as_json: bool) -> None:
     """Join a team with a code that its administrator gave you.
 
     URL is the address of the server. It begins with https://, or http:// for a server on this machine. CODE works once,
-    for 15 minutes. Data of this machine is only ever sent to this address.
+    for 15 minutes. Data of this machine is only ever sent to this address. A machine that was revoked or copied joins
+    again with a new code.
     """
     from ..team.client import membership as memberships
 
     archive = _own_archive()
     with archive:
         membership = memberships.join(archive.home, archive.store, url, code)
-        if archive.store.team.to_send(1):  # withdrawals of an earlier membership; nothing is shared yet
-            withdraw_from_team(archive)
+        choices = archive.store.team.choices()
+        is_sharing = bool(choices.levels or choices.memories)
+        if not is_sharing and archive.store.team.to_send(1):
+            withdraw_from_team(archive)  # what an earlier membership shared
     if as_json:
         print_json({"team": membership.team_name, "person": membership.person_name, "url": membership.url})
         return
     click.echo(f"This machine belongs to the team {membership.team_name} as {membership.person_name} now.")
-    click.echo("Nothing is shared yet. To share a project: palaver team share PROJECT")
+    if is_sharing:
+        click.echo("It shares what it shared before. To see it: palaver team status. To send it: palaver team push")
+    else:
+        click.echo("Nothing is shared yet. To share a project: palaver team share PROJECT")
     if archive.config.team_search:
         click.echo(
             f"`palaver search` sends its words to {membership.url}, to find what the team shares. To switch this off, "

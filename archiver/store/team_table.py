@@ -118,20 +118,23 @@ class TeamTable:
     def leave(self, *, withdrawn: bool) -> None:
         """Forget the levels. With `withdrawn`, the server has deleted everything that was offered."""
         self._db.run("UPDATE team SET device = '', planned = 0, rules = '', places = ''")
-        self._db.run("DELETE FROM team_project")
-        self._db.run("DELETE FROM team_folder")
-        self._db.run("DELETE FROM team_memory")
+        self._forget_levels()
         if withdrawn:
             self._db.run("UPDATE offered SET state = 'gone', hash = '', context = ''")
 
     def start_again(self, *, same_person: bool) -> None:
         """Let everything be sent again, to a server that knows nothing of this machine.
 
-        What another person offered cannot be withdrawn by this one, so it is forgotten.
+        Another person begins without levels, and cannot withdraw what the earlier one offered.
         """
         if not same_person:
+            self._forget_levels()
             self._db.run("DELETE FROM offered")
         self._send_again("1", ())
+
+    def _forget_levels(self) -> None:
+        for table in ("team_project", "team_folder", "team_memory"):
+            self._db.run(f"DELETE FROM {table}")
 
     # Levels.
 

@@ -47,21 +47,17 @@ def connect(home: Home, membership: Membership, seconds: float = SECONDS) -> Ser
 def join(home: Home, store: Store, url: str, code: str) -> Membership:
     """Join a team with a code that its administrator gave. Nothing is shared until a project gets a level.
 
-    A machine that lost its key joins the same team again, and sends everything again.
+    A machine that lost its key, or was revoked, joins again with the same levels, and sends everything again.
 
     Raises:
-        InvalidInput: The URL is invalid, or this machine belongs to a team.
+        InvalidInput: The URL is invalid, or this machine belongs to a team on another server.
         TeamRefused: The code is unknown, used or expired.
         TeamUnreachable: The server did not answer.
     """
-    url, before, device_key = checked_url(url), store.team.membership(), DeviceKey(home.team_key)
-    if before is not None and before.device:
-        if device_key.load() is not None:
-            name = f"{before.team_name} at {before.url}"
-            raise InvalidInput(f"This machine belongs to the team {name}", hint="To leave it: palaver team leave")
-        if url != before.url:
-            hint = "Use that address, or leave that team first: palaver team leave --local"
-            raise InvalidInput(f"This machine shares with {before.url}", hint=hint)
+    url, before = checked_url(url), store.team.membership()
+    if before is not None and before.device and url != before.url:
+        name = f"{before.team_name} at {before.url}"
+        raise InvalidInput(f"This machine belongs to the team {name}", hint="To leave it: palaver team leave")
     key, epoch = Ed25519PrivateKey.generate(), str(uuid4())
     with ServerConnection(url) as server:
         server.hello()
@@ -72,7 +68,7 @@ def join(home: Home, store: Store, url: str, code: str) -> Membership:
         last=before.last if before else 0,
     )  # fmt: skip
     same_person = before is not None and (before.team, before.person) == (reply.team, reply.person)
-    device_key.store(key)
+    DeviceKey(home.team_key).store(key)
     with store.transaction():
         store.team.start_again(same_person=same_person)
         store.team.save(membership)

@@ -4,8 +4,10 @@ Before each run, the machine asks for its position on the server:
 
 - The same position: the next batch follows.
 - A lower cursor: the server was restored, so everything after it is sent again.
-- A higher cursor or another epoch: this machine was restored, so it begins a new epoch, and compares what the server
-  holds of it with what it offers.
+- A higher cursor: this machine was restored, so it begins a new epoch, and compares what the server holds of it with
+  what it offers.
+- Another epoch: the server was restored, so it compares too. If another machine with the same key began that epoch, the
+  server refuses.
 
 What another run of this machine sent without recording the reply is sent again as the same batch. The server knows it.
 """
@@ -169,15 +171,23 @@ class TeamPush:
         if same_epoch and position.cursor < own.cursor:
             self._save(replace(own, cursor=position.cursor, sent=position.cursor), rewind=position.cursor)
         elif not same_epoch or (position.cursor != own.cursor and (again or position.cursor != own.sent)):
-            self._begin_epoch(server, position.cursor)
+            self._begin_epoch(server, position)
 
-    def _begin_epoch(self, server: ServerConnection, cursor: int) -> None:
-        """Begin a new epoch, and compare what the server holds of this machine with what it offers."""
-        own, epoch = self._membership, str(uuid4())
-        last = max(own.last, cursor)
-        self._save(replace(own, epoch=epoch, cursor=0, sent=0, last=last, compared=False))
-        held = dict[str, str]()
+    def _begin_epoch(self, server: ServerConnection, position: Position) -> None:
+        """Begin a new epoch, and compare what the server holds of this machine with what it offers.
+
+        Raises:
+            TeamRefused: Another machine with the same key began a later epoch.
+        """
+        own = self._membership
+        is_restored = own.compared and position.epoch == own.epoch
+        # A restored server accepts the epoch that it lost. If it knows that another one followed, the key was copied.
+        epoch, last = str(uuid4()) if is_restored else own.epoch, max(own.last, position.cursor)
+        started, held = replace(own, epoch=epoch, cursor=0, sent=0, last=last, compared=False), dict[str, str]()
+        if is_restored:  # so that an interrupted run begins no third epoch
+            self._save(started)
         page = server.post("shared", SharedRequest(epoch=epoch), SharedPage)
+        self._save(started)
         while page.items:
             held.update(page.items)
             page = server.post("shared", SharedRequest(after=max(held)), SharedPage)

@@ -9,13 +9,15 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
+from palaver.archiver.copies.raw_copy import RawArchive
+from palaver.archiver.ingest.ingest import Ingest
 from palaver.archiver.ingest.transcripts import in_paths
+from palaver.archiver.store import ARCHIVER, Store
 from palaver.archiver.store.team_table import Offer, Offered, OfferState
 from palaver.cli import main
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.observe.archive import Archive
-from palaver.observe.pipeline import Pipeline
 from palaver.team.client.offers import Offers
 from palaver.team.client.push import PushReport, TeamPush
 from palaver.team.protocol import ItemKind
@@ -76,9 +78,11 @@ class Laptop:
         self.archive()
 
     def archive(self) -> None:
-        """Archive the transcripts."""
-        with Pipeline(self.home) as pipeline:
-            pipeline.run(in_paths([self.root / "projects"]))
+        """Archive the transcripts, without observations and vectors."""
+        self.home.prepare()
+        with Store.create(self.home.database) as store, store.leases.hold(ARCHIVER):
+            paths = list(self.root.glob("projects/*/*.jsonl"))
+            Ingest(store, RawArchive(self.home.archive)).run(in_paths(paths))
 
     def forget(self, *, erase: bool = False, **what: Any) -> int:
         """Delete conversations, and return the number of the deletion."""

@@ -252,14 +252,20 @@ def test_a_revoked_machine_is_refused(member: Laptop, urls: DatabaseUrls) -> Non
     failed = member.team("push", code=1).stderr
     assert "join" in failed
     assert "revoked" in failed
-    assert "belongs to the team acme" in member.team("join", address_of(member), "X", code=2).stderr
-    url = address_of(member)
-    member.team("leave", "--local")
-    joined(member, url, urls, person)
-    member.team("share", CLOCK)
+    assert "shares what it shared before" in member.team("join", address_of(member), invited(urls, person)).stdout
     member.push()
     assert member.conversations(urls) == before
     assert member.held(urls) == member.planned()
+
+
+def test_another_person_inherits_no_level(member: Laptop, urls: DatabaseUrls) -> None:
+    """If the new code is that of another person, nothing is shared until this person shares it."""
+    member.team("share", CLOCK)
+    member.push()
+    assert "Nothing is shared yet" in member.team("join", address_of(member), invited(urls, "Eve", "x")).stdout
+    member.push()
+
+    assert member.held(urls) == {}
 
 
 def test_leaving_needs_a_choice(member: Laptop, urls: DatabaseUrls) -> None:
