@@ -20,6 +20,7 @@ from ..core.home import Home
 from ..observe.archive import Archive
 from ..observe.background.background_archiver import BackgroundArchiver
 from ..observe.llm.model_settings import why_off
+from .background_push import BackgroundPush
 from .command_server import keep_answering
 from .demo import refuse_demo
 from .output import as_json, print_message
@@ -42,6 +43,8 @@ def watch(*, poll: bool, as_json: bool) -> None:
     finds a line two seconds after it was written. Only one background archiver can run. All other commands can be used
     in the meantime. `palaver install service` starts the archiver at login, and `palaver status` shows its state.
     Folders on network file systems are scanned every second, because they send no change notifications.
+
+    If this machine joined a team, new entries of shared projects are pushed within about a minute.
     """
     home = Home.find()
     refuse_demo(home)
@@ -50,8 +53,14 @@ def watch(*, poll: bool, as_json: bool) -> None:
     stop_signal = StopSignal()
     stop_signal.install()
     keep_answering(home)
+    pushes = BackgroundPush(home)
+
+    def check_stop() -> None:
+        stop_signal.check()
+        pushes.step()
+
     try:
-        listener = _listener(home, as_json=as_json)
+        listener = _listener(home, pushes, as_json=as_json)
         events, settings = FileEvents(poll=poll), _settings(home)
         # The archiver waits for both listeners in turn, so this one waits only briefly.
         document_events = FileEvents(poll=poll, seconds=_DOCUMENT_WAIT)
@@ -61,14 +70,16 @@ def watch(*, poll: bool, as_json: bool) -> None:
             listener,
             settings,
             _model_command,
-            check_stop=stop_signal.check,
+            check_stop=check_stop,
             document_events=document_events,
         ).run()
     except LeaseHeld as held:
         hint = "Run `palaver status` to see its state. Stop it before you start another."
         raise PalaverError(f"The background archiver is already running: {held}", hint=hint) from None
     except KeyboardInterrupt:
-        _listener(home, as_json=as_json)("stopped", {})
+        _listener(home, pushes, as_json=as_json)("stopped", {})
+    finally:
+        pushes.stop()
 
 
 def _model_command(config: Config) -> list[str]:
@@ -90,8 +101,9 @@ def _open_log(home: Home) -> None:
     _log.propagate = False
 
 
-def _listener(home: Home, *, as_json: bool) -> Callable[[str, Mapping[str, object]], None]:
+def _listener(home: Home, pushes: BackgroundPush, *, as_json: bool) -> Callable[[str, Mapping[str, object]], None]:
     def report(event: str, numbers: Mapping[str, object]) -> None:
+        pushes.note(event)
         row = " ".join((event, *(f"{_LOG_NAMES.get(name, name)}={value}" for name, value in numbers.items())))
         _log.info("%s", row)
         if as_json:

@@ -104,7 +104,7 @@ class TeamTable:
     def membership(self) -> Membership | None:
         """Return the team that this machine joined or left last, or None."""
         row = self._db.one(f"SELECT {', '.join(Membership.__struct_fields__)} FROM team")
-        return Membership(*row[:-1], compared=bool(row[-1])) if row else None
+        return Membership(*row[:-1], bool(row[-1])) if row else None
 
     def joined(self) -> Membership | None:
         """Return the team that this machine belongs to, or None."""
@@ -140,7 +140,7 @@ class TeamTable:
 
     def choices(self) -> Choices:
         """Return the levels of the projects of which more than nothing is shared, and the chosen memories."""
-        levels = dict(self._db.rows("SELECT identity, level FROM team_project ORDER BY identity"))
+        levels: dict[str, str] = dict(self._db.rows("SELECT identity, level FROM team_project ORDER BY identity"))
         return Choices(levels, set(self._db.numbers("SELECT memory FROM team_memory")))
 
     def level_names(self) -> dict[str, tuple[str, str]]:

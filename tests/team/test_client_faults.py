@@ -13,18 +13,15 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-import httpx2
 import psycopg
 import pytest
-from msgspec.structs import replace
 
-from palaver.core.errors import PalaverError, TeamRefused, TeamUnreachable
-from palaver.core.home import Home
+from palaver.core.errors import TeamRefused, TeamUnreachable
 from palaver.observe.archive import Archive
 from palaver.observe.sync.keyring import DeviceKey
 from palaver.team.client.server_connection import ServerConnection
 
-from .laptop import CLOCK, LIBRARY, Laptop
+from .laptop import Laptop
 from .members import invited
 from .postgres import DatabaseUrls
 
@@ -129,7 +126,8 @@ def test_a_server_restored_from_a_backup_gets_what_it_lost(laptop: Laptop, urls:
     laptop.push()
     device = device_of(laptop)
     with psycopg.connect(urls.owner) as connection:
-        before = connection.execute("SELECT cursor FROM palaver.device WHERE id = %s", (device,)).fetchone()
+        row = connection.execute("SELECT cursor FROM palaver.device WHERE id = %s", (device,)).fetchone()
+        assert row is not None
         rows = connection.execute("SELECT * FROM palaver.item WHERE device = %s", (device,)).fetchall()
     laptop.write("oven", "talk-3", "knob")
     laptop.forget(mentions="lamp fail")
@@ -139,9 +137,9 @@ def test_a_server_restored_from_a_backup_gets_what_it_lost(laptop: Laptop, urls:
         connection.execute("DELETE FROM palaver.item WHERE device = %s", (device,))
         connection.execute("DELETE FROM palaver.gone WHERE device = %s", (device,))
         marks = ", ".join(["%s"] * len(rows[0]))
-        for row in rows:
-            connection.execute(f"INSERT INTO palaver.item OVERRIDING SYSTEM VALUE VALUES ({marks})".encode(), row)
-        connection.execute("UPDATE palaver.device SET cursor = %s, batch = NULL WHERE id = %s", (*before, device))
+        for item in rows:
+            connection.execute(f"INSERT INTO palaver.item OVERRIDING SYSTEM VALUE VALUES ({marks})".encode(), item)
+        connection.execute("UPDATE palaver.device SET cursor = %s, batch = NULL WHERE id = %s", (row[0], device))
     assert laptop.held(urls) != after
 
     laptop.push()

@@ -1,0 +1,64 @@
+"""Pushes of the background archiver."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from palaver.cli.background_push import BackgroundPush
+from palaver.core.home import Home
+
+
+class Pusher:
+    """Background push with a clock that the test moves, and a command that counts its runs."""
+
+    def __init__(self, root: Path, *, code: int = 0, joined: bool = True) -> None:
+        self.now, self._runs = 0.0, root / "runs"
+        self._runs.touch()
+        home = Home(root / "palaver")
+        if joined:
+            home.team_key.parent.mkdir(parents=True)
+            home.team_key.touch()
+        program = f"import sys; open(sys.argv[1], 'a').write('x'); sys.exit({code})"
+        self.push = BackgroundPush(home, [sys.executable, "-c", program, str(self._runs)], lambda: self.now)
+
+    def runs(self, now: float, event: str = "") -> int:
+        """Let an event happen at a time, and return the number of pushes until then."""
+        self.now = now
+        self.push.note(event)
+        self.push.step()
+        if self.push.process is not None:
+            self.push.process.wait(60)
+        self.push.step()
+        return len(self._runs.read_text())
+
+
+def test_new_entries_are_pushed_once_a_minute(tmp_path: Path) -> None:
+    """The first push follows the start, and later ones follow indexed entries."""
+    pusher = Pusher(tmp_path)
+
+    assert [pusher.runs(0), pusher.runs(10, "indexed"), pusher.runs(61), pusher.runs(500, "ingested")] == [1, 1, 2, 2]
+
+
+def test_a_failed_push_is_tried_again_later(tmp_path: Path) -> None:
+    """If the server does not answer, the next try is after 15 minutes."""
+    pusher = Pusher(tmp_path, code=1)
+
+    assert [pusher.runs(0), pusher.runs(100, "indexed"), pusher.runs(901)] == [1, 1, 2]
+
+
+def test_a_machine_without_a_team_starts_nothing(tmp_path: Path) -> None:
+    """Without a key of a team, no process is started."""
+    pusher = Pusher(tmp_path, joined=False)
+
+    assert [pusher.runs(0), pusher.runs(100, "indexed")] == [0, 0]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_stopping_ends_a_running_push(tmp_path: Path, *, joined: bool) -> None:
+    """The archiver does not wait for a push when it stops."""
+    pusher = Pusher(tmp_path, joined=joined)
+    pusher.push.step()
+    pusher.push.stop()
+
+    assert pusher.push.process is None
