@@ -11,8 +11,8 @@ from ..core.home import Home
 _COMMAND: Final = (sys.executable, "-P", "-m", "palaver", "team", "push", "--json")
 _WAIT: Final = 60.0
 """Minimum seconds between two pushes."""
-_RETRY: Final = 900.0
-"""Seconds until the next try if the server did not answer."""
+_LONGEST: Final = 600.0
+"""Maximum seconds between two pushes, so that deletions by agents are withdrawn and failed pushes are repeated."""
 
 
 class BackgroundPush:
@@ -25,7 +25,7 @@ class BackgroundPush:
         self._home, self._command, self._clock = home, command, clock
         self.process: subprocess.Popen[bytes] | None = None
         """Running push, or None."""
-        self._is_due, self._not_before = True, clock()
+        self._is_due, self._last = True, clock() - _WAIT
 
     def note(self, event: str) -> None:
         """Record an event of the archiver. Indexed entries are pushed with their vectors."""
@@ -33,12 +33,10 @@ class BackgroundPush:
 
     def step(self) -> None:
         """Start a push if it is due and this machine belongs to a team."""
-        if self.process is not None and self.process.poll() is not None:
-            if self.process.returncode:
-                self._is_due, self._not_before = True, self._clock() + _RETRY
-            self.process = None
-        if self.process is None and self._is_due and self._clock() >= self._not_before:
-            self._is_due, self._not_before = False, self._clock() + _WAIT
+        now = self._clock()
+        is_running = self.process is not None and self.process.poll() is None
+        if not is_running and now >= self._last + (_WAIT if self._is_due else _LONGEST):
+            self._is_due, self._last = False, now
             if self._home.team_key.exists():
                 # A separate process group, so that Ctrl-C reaches only the archiver.
                 self.process = subprocess.Popen(

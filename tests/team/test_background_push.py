@@ -34,17 +34,18 @@ class Pusher:
 
 
 def test_new_entries_are_pushed_once_a_minute(tmp_path: Path) -> None:
-    """The first push follows the start, and later ones follow indexed entries."""
+    """The first push follows the start. Later ones follow indexed entries, and every ten minutes anything else."""
     pusher = Pusher(tmp_path)
+    events = [(0, ""), (10, "indexed"), (61, ""), (500, "ingested"), (662, "")]
 
-    assert [pusher.runs(0), pusher.runs(10, "indexed"), pusher.runs(61), pusher.runs(500, "ingested")] == [1, 1, 2, 2]
+    assert [pusher.runs(now, event) for now, event in events] == [1, 1, 2, 2, 3]
 
 
-def test_a_failed_push_is_tried_again_later(tmp_path: Path) -> None:
-    """If the server does not answer, the next try is after 15 minutes."""
+def test_a_failed_push_does_no_harm(tmp_path: Path) -> None:
+    """If the server does not answer, the next push tries again."""
     pusher = Pusher(tmp_path, code=1)
 
-    assert [pusher.runs(0), pusher.runs(100, "indexed"), pusher.runs(901)] == [1, 1, 2]
+    assert [pusher.runs(0), pusher.runs(100, "indexed")] == [1, 2]
 
 
 def test_a_machine_without_a_team_starts_nothing(tmp_path: Path) -> None:
