@@ -66,7 +66,7 @@ class Config(Struct, frozen=True):
     allowed.
     """
     private_projects: tuple[str, ...] = ()
-    """Names or folders of projects that are never sent to a language model."""
+    """Names or folders of projects that are never sent to a language model or a team."""
     team_search: bool = True
     """False to keep the words of searches on this machine. By default, members of a team also search there."""
     strict_memories: bool = False
