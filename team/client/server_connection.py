@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from ...core.errors import InvalidInput, TeamRefused, TeamUnreachable
 from ...core.runtime import Closing, replacing
-from ...observe.llm.model_servers import is_loopback
 from ..protocol import (
     PROTOCOL,
     AccessToken,
@@ -36,6 +35,7 @@ REFUSED: Final = "The team server refused: "
 """Beginning of the message of a refused request."""
 _REPLY_MAX: Final = 32_000_000
 """Maximum bytes of a reply."""
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _EARLY: Final = 60
 """Seconds before its end at which a token is not used any more."""
 _UNAUTHORISED: Final = 401
@@ -72,7 +72,7 @@ def checked_url(url: str) -> str:
         raise InvalidInput(f"Invalid URL: {url}", hint=hint) from None
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment or parts.username:
         raise InvalidInput(f"Invalid URL: {url}", hint=hint)
-    if parts.scheme == "http" and not is_loopback(url):
+    if parts.scheme == "http" and not _is_this_machine(url):
         raise InvalidInput(
             f"{url} is not encrypted", hint="Use https://. Only a server on this machine may use http://."
         )
@@ -183,7 +183,7 @@ class ServerConnection(Closing):
         import httpx2
 
         if self._client is None:
-            proxies = not is_loopback(self._url)
+            proxies = not _is_this_machine(self._url)
             self._client = httpx2.Client(timeout=self._seconds, trust_env=proxies, follow_redirects=False)
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
         method, received = "GET" if body is None else "POST", bytearray()
@@ -197,6 +197,10 @@ class ServerConnection(Closing):
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = str(error) or type(error).__name__
             raise TeamUnreachable(f"{self._url} cannot be reached: {reason}", hint="Try again later.") from None
+
+
+def _is_this_machine(url: str) -> bool:
+    return urlsplit(url).hostname in _LOOPBACK
 
 
 def _decoded(content: bytes, kind: type[Reply], url: str) -> Reply:

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ...archiver.redaction import Redactor
+from ...archiver.redaction.home_paths import HomePaths
 from ...archiver.store.team_table import Membership
 from ...core.errors import PalaverError, TeamRefused
 from ...core.home import Home, is_in_project
 from ...core.query import HitKind, Query
 from ...observe.archive import Archive
-from ...observe.session_share import Scrubber
+from ...search.query.query_analysis import without_secrets
 from ..protocol import TeamHit, TeamHits, TeamQuery
 from .membership import connect
 from .server_connection import OutOfStep
@@ -88,8 +88,8 @@ def begin(archive: Archive, query: Query, folder: Path) -> TeamSearch | None:
 
 def _request(home: Home, query: Query) -> TeamQuery:
     """Return the request, without secrets and home folders. Folders of projects become names."""
-    scrubber = Scrubber(Redactor(home.key()), Path.home())
     projects = tuple(dict.fromkeys(Path(name).name if "/" in name else name for name in query.filters.projects))
-    filters = scrubber.value(replace(query.filters, projects=projects))
-    text = scrubber.text(query.concepts[0])
-    return TeamQuery(text, min(query.limit, _HITS), Raw(msgspec.json.encode(filters)), others=True)
+    clean = without_secrets(replace(query, filters=replace(query.filters, projects=projects)), home)
+    paths = HomePaths(Path.home())
+    filters = paths.shorten(msgspec.json.encode(clean.filters).decode())
+    return TeamQuery(paths.shorten(clean.concepts[0]), min(query.limit, _HITS), Raw(filters.encode()), others=True)
