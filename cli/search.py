@@ -56,6 +56,7 @@ from .output import as_json, date_option, print_json, print_message, print_page,
 from .project_option import archived_as, in_project, is_folder, places_of
 
 if TYPE_CHECKING:
+    from ..core.results import Results
     from ..team.client.team_search import TeamSearch
 
 _USAGES: Final = {HitKind.COMMAND: "how TASK", HitKind.FIX: "fix ERROR", HitKind.OPEN: "open"}
@@ -205,21 +206,29 @@ def search(
     parsed = _parse_query(list(query) if all_of else _query_text(query), options)
     team_search = None if no_team else _team_search(parsed)
     with open_layers() as layers:
-        page = None if as_json else renderer(budget)
         if not anywhere and parsed.prefers_project:
             parsed = replace(parsed, here=layers.project_at(Path.cwd()))
         results = layers.find(parsed, snippets=as_json or snippets or all_of or sys.stdout.isatty())
         from ..agents.ask.relevance import newest_first  # loads tantivy
 
         results = newest_first(results)
-    if page is None:
+    shown = {"facts": facts, "snippets": snippets, "explain": explain}
+    _print_results(results, team_search, shown, budget=budget, as_json=as_json)
+
+
+def _print_results(
+    results: Results, team_search: TeamSearch | None, shown: dict[str, bool], *, budget: int, as_json: bool
+) -> None:
+    """Print the hits of this machine, then those of the team. `shown` says which details to show."""
+    if as_json:
         from_team = {"team": team_search.result()} if team_search else {}
-        print_json({**results_json(results, explain=explain, budget=budget), **from_team})
+        print_json({**results_json(results, explain=shown["explain"], budget=budget), **from_team})
         return
+    page = renderer(budget)
     if not results.hits and _is_empty():
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
     else:
-        print_page(page.search(results, facts=facts, snippets=snippets, explain=explain))
+        print_page(page.search(results, **shown))
     if team_search:
         sys.stdout.flush()  # The hits of this machine do not wait.
         print_page(f"\n{page.render('team_hits', result=team_search.result())}")

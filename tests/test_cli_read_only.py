@@ -57,10 +57,15 @@ ARGUMENTS = {
     "session tag": ("0b6f", "later"),
     "show": ("obs-20", "{memory}"),
     "timeline": ("obs-20",),
+    "team join": ("http://127.0.0.1:9", "CODE"),
+    "team share": ("shop",),
+    "team unshare": ("shop",),
 }
 """Arguments of commands that require some."""
 SERVERS = {"mcp", "view"}
 """Commands that do not end. `tests/agents/test_read_only.py` tests them."""
+OF_TEAMS = {use for use in READING if use.startswith("team ")}
+"""Commands that need a team or its database. `tests/team` tests them."""
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +118,7 @@ def test_no_command_changes_a_byte(home: Home, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "script.py").write_text("print(1)\n")
     before, failures = contents(home.root), list[str]()
     for use in sorted(READING | WRITING):
-        if use in SERVERS:
+        if use in SERVERS | OF_TEAMS:
             continue
         result = CliRunner().invoke(main, words_of(use, tmp_path))
         refused = "PALAVER_READ_ONLY" in result.stderr and result.exit_code == 1

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from .database import AMONG, Database, listed
 
@@ -104,7 +104,7 @@ class TeamTable:
     def membership(self) -> Membership | None:
         """Return the team that this machine joined or left last, or None."""
         row = self._db.one(f"SELECT {', '.join(Membership.__struct_fields__)} FROM team")
-        return Membership(*row[:-1], bool(row[-1])) if row else None
+        return replace(Membership(*row), compared=bool(row[-1])) if row else None
 
     def joined(self) -> Membership | None:
         """Return the team that this machine belongs to, or None."""

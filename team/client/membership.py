@@ -41,7 +41,8 @@ def connect(home: Home, membership: Membership, seconds: float = SECONDS) -> Ser
             "The key of this machine is missing, or the home was copied from another machine or disk",
             hint=f"Ask for a new code, then run: palaver team join {membership.url} CODE",
         )
-    return ServerConnection(membership.url, membership.device, key, home.team_key.with_name("token"), seconds)
+    tokens = None if home.read_only else home.team_key.with_name("token")
+    return ServerConnection(membership.url, membership.device, key, tokens, seconds)
 
 
 def join(home: Home, store: Store, url: str, code: str) -> Membership:

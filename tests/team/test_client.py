@@ -358,3 +358,16 @@ def test_a_refused_item_is_left_out_and_named(laptop: Laptop, urls: DatabaseUrls
         assert laptop.json("push")["refused"] == []
         laptop.team("unshare", "oven")
         assert laptop.held(urls) == {}
+
+
+def test_read_only_commands_change_no_byte(member: Laptop, urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In read-only mode, status and previews work and write nothing."""
+    member.team("share", CLOCK)
+    before = {path: path.read_bytes() for path in member.home.root.rglob("*") if path.is_file()}
+    monkeypatch.setenv("PALAVER_READ_ONLY", "1")
+    member.team("status")
+    member.team("push", "--dry-run")
+    member.team("share", LIBRARY, "--dry-run")
+
+    assert {path: path.read_bytes() for path in member.home.root.rglob("*") if path.is_file()} == before
+    assert member.held(urls) == {}
