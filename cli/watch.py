@@ -60,7 +60,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
         pushes.step()
 
     try:
-        listener = _listener(home, pushes, as_json=as_json)
+        listener = _listener(home, as_json=as_json, note=pushes.note)
         events, settings = FileEvents(poll=poll), _settings(home)
         # The archiver waits for both listeners in turn, so this one waits only briefly.
         document_events = FileEvents(poll=poll, seconds=_DOCUMENT_WAIT)
@@ -77,7 +77,7 @@ def watch(*, poll: bool, as_json: bool) -> None:
         hint = "Run `palaver status` to see its state. Stop it before you start another."
         raise PalaverError(f"The background archiver is already running: {held}", hint=hint) from None
     except KeyboardInterrupt:
-        _listener(home, pushes, as_json=as_json)("stopped", {})
+        _listener(home, as_json=as_json)("stopped", {})
     finally:
         pushes.stop()
 
@@ -101,9 +101,11 @@ def _open_log(home: Home) -> None:
     _log.propagate = False
 
 
-def _listener(home: Home, pushes: BackgroundPush, *, as_json: bool) -> Callable[[str, Mapping[str, object]], None]:
+def _listener(
+    home: Home, *, as_json: bool, note: Callable[[str], None] = lambda _: None
+) -> Callable[[str, Mapping[str, object]], None]:
     def report(event: str, numbers: Mapping[str, object]) -> None:
-        pushes.note(event)
+        note(event)
         row = " ".join((event, *(f"{_LOG_NAMES.get(name, name)}={value}" for name, value in numbers.items())))
         _log.info("%s", row)
         if as_json:
