@@ -48,7 +48,7 @@ from ..protocol import ItemKind, TeamHit, TeamHits, TeamQuery
 from .candidates import TeamCandidates
 from .database import Database, TeamDatabase
 
-_BATCH: Final = 40
+_BATCH: Final = 20
 """Number of events whose items are loaded at once."""
 _DETAILED: Final = {ItemKind.EXCHANGE, ItemKind.OBSERVATION, ItemKind.MEMORY}
 
@@ -99,7 +99,8 @@ class _Items:
     def of_keys(self, keys: Iterable[int]) -> dict[int, _Item]:
         """Return the items with these keys."""
         listed = [*keys]
-        self._select("AND i.key = ANY(%(keys)s)", keys=[key for key in listed if key not in self.items])
+        if missing := [key for key in listed if key not in self.items]:
+            self._select("AND i.key = ANY(%(keys)s)", keys=missing)
         return {key: self.items[key] for key in listed if key in self.items}
 
     def of_ids(self, names: Sequence[UUID]) -> list[_Item]:
@@ -213,6 +214,7 @@ class _Search:
         is_shown = self._ranked.relevant or query.weak
         page = list(islice(self._representatives(), query.limit + 1)) if is_shown else []
         self._page, self._is_last = page[: query.limit], len(page) <= query.limit
+        items.of_keys({self._item(choice).session for choice in self._page})  # all sessions of the page at once
 
     def results(self) -> Results:
         """Return the page."""
@@ -253,7 +255,7 @@ class _Search:
     def _rank(self) -> RankedEvents:
         query, engine = self._query, self._engine
         if not query.concepts:
-            events = [Event.unranked(key) for _, key in islice(engine.newest(query.filters), 10 * _BATCH)]
+            events = [Event.unranked(key) for _, key in islice(engine.newest(query.filters), 20 * _BATCH)]
             return RankedEvents(events, AnalyzedQuery(""))
         first, *further = query.concepts
         if further:
