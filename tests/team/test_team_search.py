@@ -256,7 +256,9 @@ def test_a_large_team_has_a_graph(kitchen: Kitchen, urls: DatabaseUrls) -> None:
 
     def nearest(filters: Filters = Filters()) -> list[int]:  # noqa: B008
         with kitchen.pool.transaction(UUID(team), UUID(kitchen.bob.joined.person)) as connection:
-            keys: list[int] = TeamCandidates(connection, UUID(team), MODEL.name).nearest(vector, filters, 20).item.tolist()
+            keys: list[int] = (
+                TeamCandidates(connection, UUID(team), MODEL.name).nearest(vector, filters, 20).item.tolist()
+            )
             connection.execute("SELECT pg_stat_force_next_flush()")
             return keys
 
