@@ -308,8 +308,7 @@ def main(ctx: click.Context, *, demo: bool) -> None:
     Start with `palaver up`. Results come at three levels of detail: `search` lists hits, `show` prints their details,
     `read` prints the conversation.
 
-    All data is stored in PALAVER_HOME. Palaver uses no network until you change the embedding model or configure a
-    language model.
+    All data is stored in PALAVER_HOME. Palaver uses no network until you choose another model, a bucket or a team.
 
     Exit status: 0 success, 1 failure, 2 usage error, 130 interrupted. With --json, errors are JSON objects:
     {"error": {"kind", "message", "hint"}}.
