@@ -39,7 +39,8 @@ from palaver.team.server.candidates import TeamCandidates
 from palaver.team.server.database import TeamDatabase, administering
 from palaver.team.server.migration import migrate
 from palaver.team.server.search_rows import as_text
-from palaver.team.server.serving import embedded, listening
+from palaver.team.server.embedded import embedded
+from palaver.team.server.serving import listening
 from palaver.team.server.team_index import TeamIndex
 from palaver.team.server.vector_indexes import index_large_teams
 
@@ -207,7 +208,7 @@ def _pushed(name: str, server: _Server, home: Home, team: str, person: str) -> t
     with Archive(home) as archive:
         store = archive.store
         membership = join(home, store, server.url, code)
-        places = Places(store, membership.person, ())
+        places = Places(store, membership.person, (), {})
         with store.transaction():
             for project, folder in store.sessions.projects():
                 store.team.set_level(places.of_folder(folder, project).identity, project, Level.TEAM)
