@@ -37,9 +37,9 @@ from palaver.team.server import identity
 from palaver.team.server.app import ServerSettings, TeamServer, application
 from palaver.team.server.candidates import TeamCandidates
 from palaver.team.server.database import TeamDatabase, administering
+from palaver.team.server.embedded import embedded
 from palaver.team.server.migration import migrate
 from palaver.team.server.search_rows import as_text
-from palaver.team.server.embedded import embedded
 from palaver.team.server.serving import listening
 from palaver.team.server.team_index import TeamIndex
 from palaver.team.server.vector_indexes import index_large_teams

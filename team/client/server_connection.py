@@ -161,7 +161,7 @@ class ServerConnection(Closing):
 
     def _answered(self, name: str, body: bytes | None, reply: type[Reply], token: str) -> Reply:
         """Send a request, and return the reply. Without `body`, the request only reads."""
-        status, content = self._sent(name, body, token)
+        status, content = self.send(name, body, token)
         if status == 200:
             return _decoded(content, reply, self._url)
         if status == _CONFLICT and b'"cursor"' in content:
@@ -179,7 +179,12 @@ class ServerConnection(Closing):
             raise TeamUnreachable(f"{self._url}: {refusal.error}", hint=refusal.hint or "Try again later.")
         raise TeamRefused(f"{REFUSED}{refusal.error}", hint=refusal.hint, status=status)
 
-    def _sent(self, name: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    def send(self, name: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+        """Send one request, and return the status and the content of its reply.
+
+        Raises:
+            TeamUnreachable: The server did not answer completely.
+        """
         import httpx2
 
         if self._client is None:

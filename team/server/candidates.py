@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -282,7 +282,7 @@ class TeamCandidates(TermStatistics):
                 "SELECT * FROM palaver.nearest_vectors(%s::halfvec, %s, %s)", (text, self._model, limit)
             ).fetchall()
             return _vector_matches(rows)
-        conditions, clauses = _Conditions.of(_without_roles(filters)), list[str]()
+        conditions, clauses = _Conditions.of(_without_roles(filters)), list[LiteralString]()
         if is_filtered := conditions != _Conditions.of(Filters()):
             clauses.append("AND item IN (SELECT item FROM palaver.matching_items(%s, %s, %s))")
         if filters.roles and Role.HUMAN not in filters.roles:

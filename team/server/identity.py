@@ -7,7 +7,7 @@ import secrets
 from base64 import b32encode
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID, uuid4
 
 from cryptography.exceptions import InvalidSignature
@@ -325,8 +325,8 @@ def normal_code(code: str) -> str:
     return "".join(filter(str.isalnum, code)).upper()
 
 
-def _team(connection: Database, query: str, key: object) -> UUID | None:
-    row = connection.execute(query, (key,)).fetchone()  # pyright: ignore[reportArgumentType] # only literals
+def _team(connection: Database, query: LiteralString, key: object) -> UUID | None:
+    row = connection.execute(query, (key,)).fetchone()
     found: UUID | None = row[0] if row else None
     return found
 

@@ -135,7 +135,8 @@ def status(database: TeamDatabase, caller: Caller, promise: Promise) -> ServerSt
         ).fetchall()
         erasures = promised(connection, caller.team, caller.person, promise)
     team, person, people = names
-    return ServerStatus(team, person, Position(*(position or ("", 0))), dict(own), people, erasures)
+    epoch, cursor = position or ("", 0)
+    return ServerStatus(team, person, Position(epoch, cursor), dict(own), people, erasures)
 
 
 def leave(database: TeamDatabase, caller: Caller, request: Leave) -> Left:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from msgspec import DecodeError, Struct, json
@@ -131,7 +131,7 @@ class _Items:
             self._sessions[key] = json.decode(item.body, type=Session) if item else Session("", "")
         return self._sessions[key]
 
-    def _select(self, conditions: str, **values: Any) -> list[_Item]:
+    def _select(self, conditions: LiteralString, **values: Any) -> list[_Item]:
         rows = self._connection.execute(f"{_SELECT} {conditions}", {"team": self._team, **values})
         items = [_Item(*row) for row in rows]
         self.items |= {item.key: item for item in items}
@@ -335,7 +335,7 @@ class _Search:
             parts=choice.event.parts if self._ranked.query.text else (),
             cursor=query_analysis.after(choice.event.key, self._query),
         )
-        return with_snippet(hit, choice.event, self._terms, lambda *_: texts) if self._terms else hit
+        return with_snippet(hit, choice.event, self._terms, lambda _event, _start, _end: texts) if self._terms else hit
 
 
 def _batches(events: Sequence[Event]) -> Iterator[Sequence[Event]]:

@@ -24,13 +24,15 @@ def die_at(last: int) -> None:
     """Kill this process at the step with this number."""
     steps = count(1)
 
+    def step() -> None:
+        if next(steps) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def counted(method: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **options: Any) -> Any:
-            for before in (True, False):
-                if next(steps) == last:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                if before:
-                    result = method(*arguments, **options)
+            step()
+            result = method(*arguments, **options)
+            step()
             return result
 
         return run

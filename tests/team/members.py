@@ -1,7 +1,7 @@
 """Members of a team in tests: machines that speak HTTP with a running server, and the items that they share."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from time import sleep
@@ -12,6 +12,7 @@ import httpx2
 import uvicorn
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from palaver.archiver.redaction.redactor import Redactor
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
@@ -64,7 +65,7 @@ class Refused(Exception):
 @contextmanager
 def serving(
     database: TeamDatabase, embedder: Embedder | None = None, redactor: Redactor | None = None, **settings: Any
-) -> Iterator[str]:
+) -> Generator[str]:
     """Run the application on a free port, and yield its URL."""
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -157,8 +158,7 @@ class Machine:
 
 def shared_again(item: SharedItem, seq: int) -> SharedItem:
     """Return an item with another number."""
-    fields = {name: getattr(item, name) for name in SharedItem.__struct_fields__}
-    return SharedItem(**{**fields, "seq": seq})
+    return replace(item, seq=seq)
 
 
 def item(kind: ItemKind, value: object, name: str, **fields: Any) -> SharedItem:

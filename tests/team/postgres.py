@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -38,7 +38,7 @@ def server() -> PostgresServer:
 
 
 @contextmanager
-def database(*, migrated: bool = True) -> Iterator[DatabaseUrls]:
+def database(*, migrated: bool = True) -> Generator[DatabaseUrls]:
     """Create a database, and drop it."""
     name = f"team_{uuid4().hex}"
     with psycopg.connect(server().get_uri(), autocommit=True) as connection:

@@ -87,7 +87,7 @@ def test_a_careless_network_loses_and_repeats_nothing(
     laptop: Laptop, urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests and replies that are lost, repeated and late end in the planned set."""
-    chance, plain, late = random.Random(7), ServerConnection._sent, list[tuple[str, bytes | None, str]]()
+    chance, plain, late = random.Random(7), ServerConnection.send, list[tuple[str, bytes | None, str]]()
 
     def careless(self: ServerConnection, name: str, body: bytes | None, token: str) -> tuple[int, bytes]:
         fate = chance.random()
@@ -106,14 +106,14 @@ def test_a_careless_network_loses_and_repeats_nothing(
     monkeypatch.setattr("palaver.team.client.push.ITEMS_MAX", 4)
     for number in range(30):
         change(laptop, chance, number)
-        monkeypatch.setattr(ServerConnection, "_sent", careless)
+        monkeypatch.setattr(ServerConnection, "send", careless)
         with pytest.MonkeyPatch.context():
             try:
                 laptop.push()
             except (TeamUnreachable, TeamRefused):
                 continue
             finally:
-                monkeypatch.setattr(ServerConnection, "_sent", plain)
+                monkeypatch.setattr(ServerConnection, "send", plain)
         if not late:
             assert laptop.held(urls) == laptop.planned(), number
     laptop.push()

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
+from palaver.archiver.store.team_table import Membership
 from palaver.core.home import Home
 from palaver.core.query import Query
 from palaver.observe.archive import Archive
@@ -135,7 +136,11 @@ def test_only_clean_words_and_filters_leave(bob: Laptop, monkeypatch: pytest.Mon
     secret = ("ghp_" + "A1b2C3d4E5f6G7h8I9j0" * 2)[:40]
     home = Path.home()
     sent = list[TeamQuery]()
-    monkeypatch.setattr("palaver.team.client.team_search.TeamSearch", lambda _home, _team, query: sent.append(query))
+
+    def record(_home: Home, _team: Membership, query: TeamQuery) -> None:
+        sent.append(query)
+
+    monkeypatch.setattr("palaver.team.client.team_search.TeamSearch", record)
     query = Query.parse(f"why {secret} in {home}/secret-place", projects=[f"{home}/oven"], limit=40)
     with Archive(bob.home) as archive:
         begin(archive, query, Path("/"))

@@ -37,15 +37,23 @@ class Mutation:
         return mutated
 
 
+def mutated(method: Callable[..., Any], mutation: Mutation) -> Callable[..., Any]:
+    """Return a method of psycopg that runs the mutation of its statement."""
+
+    def run(self: object, query: object, *arguments: Any, **options: Any) -> Any:
+        return method(self, mutation(query), *arguments, **options)
+
+    return run
+
+
 @pytest.fixture
 def mutate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mutation]:
     """Return a function that removes the filters of a pattern from all later statements."""
 
     def start(*patterns: re.Pattern[str]) -> Mutation:
         mutation = Mutation(*patterns)
-        execute, executemany = Connection.execute, Cursor.executemany
-        monkeypatch.setattr(Connection, "execute", lambda self, q, *a, **k: execute(self, mutation(q), *a, **k))
-        monkeypatch.setattr(Cursor, "executemany", lambda self, q, *a, **k: executemany(self, mutation(q), *a, **k))
+        for kind, name in ((Connection, "execute"), (Cursor, "executemany")):
+            monkeypatch.setattr(kind, name, mutated(getattr(kind, name), mutation))
         return mutation
 
     return start
@@ -116,7 +124,11 @@ def test_the_mutation_would_show_foreign_rows_without_row_security(
     with closing(TeamDatabase(urls.app)) as pool, serving(pool) as url:
         ann, others = teams(url, urls)
     before = [rows(urls, machine.joined.person) for machine in others]
-    monkeypatch.setattr(team_database, "_check", lambda _connection: None)
+
+    def unchecked(_connection: Connection[Any]) -> None:
+        pass
+
+    monkeypatch.setattr(team_database, "_check", unchecked)
     with closing(TeamDatabase(urls.owner)) as pool, serving(pool) as url:
         ann.url, ann.access = url, ""
         mutate(TEAM, PERSON)

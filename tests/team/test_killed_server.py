@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ STEPS = 76
 
 
 @contextmanager
-def process(urls: DatabaseUrls, step: int) -> Iterator[str]:
+def process(urls: DatabaseUrls, step: int) -> Generator[str]:
     """Run a server that kills itself at a step, and yield its URL."""
     command = [sys.executable, "-m", "tests.team.killed_server", urls.app, str(step)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
