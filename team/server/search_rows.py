@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import numpy as np
-from msgspec import Struct, json
+from msgspec import Raw, Struct, json
 from psycopg import Connection
 
 from ...archiver.store import StoredExchange, StoredObservation
@@ -23,7 +23,7 @@ from ...core.observation import Observation
 from ...search.index import indexed_texts
 from ...search.index.text_index import TextEntry
 from ...search.query.tokenizer import expand, stems
-from ..protocol import ItemKind, SharedItem, SharedVector
+from ..protocol import ItemKind, SharedItem, SharedProject, SharedVector
 
 Database: TypeAlias = Connection[tuple[Any, ...]]
 
@@ -60,7 +60,9 @@ def store(connection: Database, team: UUID, items: Sequence[SharedItem], model: 
     if not texts:
         return
     batch = _Items(connection, team, items)
-    _delete(connection, team, [batch.rows[item.id].key for item in texts])
+    keys = [batch.rows[item.id].key for item in texts]
+    later = _with_context_of(connection, team, keys)
+    _delete(connection, team, keys)
     order = {ItemKind.EXCHANGE: 0, ItemKind.OBSERVATION: 1, ItemKind.MEMORY: 2}
     entries = [
         (batch.rows[item.id], batch.session_key(item), item.path, entry, context)
@@ -68,14 +70,16 @@ def store(connection: Database, team: UUID, items: Sequence[SharedItem], model: 
         for entry, context in batch.entries(item)
     ]
     _insert(connection, team, entries, model)
-    _count(connection, team, 1, [entry.body for _, _, _, entry, _ in entries])
+    _renew_context(connection, team, later)
     _insert_vectors(connection, team, model, [(batch.rows[item.id], batch.event(item), item) for item in texts])
     _adopt(connection, team, batch)
 
 
 def delete(connection: Database, team: UUID, keys: Sequence[int]) -> None:
-    """Delete the rows of the items with these keys."""
+    """Delete the rows of the items with these keys, and their text in the additional windows of other exchanges."""
+    later = _with_context_of(connection, team, keys)
     _delete(connection, team, keys)
+    _renew_context(connection, team, later)
 
 
 class _Items:
@@ -186,9 +190,52 @@ def _delete(connection: Database, team: UUID, keys: Sequence[int]) -> None:
     _count_stems(connection, team, -1, [row[0].split() for row in gone])
 
 
+def _with_context_of(connection: Database, team: UUID, keys: Sequence[int]) -> list[int]:
+    """Return the keys of other exchanges whose additional window can contain text of these items."""
+    rows = connection.execute(
+        """SELECT DISTINCT later.item FROM palaver.entry AS said JOIN palaver.entry AS later
+            ON later.session = said.session AND later.path = said.path AND later.person = said.person
+            AND later.ordinal BETWEEN said.ordinal + 1 AND said.ordinal + %s
+        WHERE said.team = %s AND later.team = %s AND said.item = ANY(%s) AND said.item = said.event
+            AND said.path <> '' AND NOT said.context AND later.context AND NOT later.item = ANY(%s)""",
+        (CONTEXT_EXCHANGES, team, team, [*keys], [*keys]),
+    )
+    return [row[0] for row in rows]
+
+
+def _renew_context(connection: Database, team: UUID, keys: Sequence[int]) -> None:
+    """Replace the additional windows of these exchanges."""
+    if not keys:
+        return
+    old = connection.execute(
+        "DELETE FROM palaver.entry WHERE team = %s AND item = ANY(%s) AND context RETURNING stems, model",
+        (team, [*keys]),
+    ).fetchall()
+    _count_stems(connection, team, -1, [words.split() for words, _ in old])
+    rows = connection.execute(
+        """SELECT id::text, seq, project_id, project, hash, body, coalesce(session::text, ''), event::text, at, path
+        FROM palaver.item WHERE team = %s AND key = ANY(%s) ORDER BY key""",
+        (team, [*keys]),
+    )
+    exchanges = [
+        SharedItem(name, ItemKind.EXCHANGE, seq, SharedProject(project, label), hashed, Raw(body), *place)
+        for name, seq, project, label, hashed, body, *place in rows
+    ]
+    batch = _Items(connection, team, exchanges)
+    entries = [
+        (batch.rows[item.id], batch.session_key(item), item.path, entry, context)
+        for item in exchanges
+        for entry, context in batch.entries(item)
+        if context
+    ]
+    _insert(connection, team, entries, old[0][1] if old else "")
+
+
 def _insert(
     connection: Database, team: UUID, entries: Sequence[tuple[_Row, int, str, TextEntry, bool]], model: str
 ) -> None:
+    """Insert entries, and count their terms."""
+    stemmed = [stems(expand(entry.body)) for *_, entry, _ in entries]
     with connection.cursor() as cursor:
         cursor.executemany(
             """INSERT INTO palaver.entry (team, item, event, session, person, visibility, path, ordinal, at, start_line,
@@ -215,14 +262,10 @@ def _insert(
                     model,
                     _tsvector(words, labels_of(entry)),
                 )
-                for row, session, path, entry, context in entries
-                for words in [stems(expand(entry.body))]
+                for (row, session, path, entry, context), words in zip(entries, stemmed, strict=True)
             ],
         )
-
-
-def _count(connection: Database, team: UUID, sign: int, texts: Iterable[str]) -> None:
-    _count_stems(connection, team, sign, [stems(expand(text)) for text in texts])
+    _count_stems(connection, team, 1, stemmed)
 
 
 def _count_stems(connection: Database, team: UUID, sign: int, entries: Sequence[Sequence[str]]) -> None:

@@ -229,6 +229,33 @@ def test_a_short_exchange_is_found_by_the_text_before_it(kitchen: Kitchen) -> No
     assert titles(kitchen, kitchen.bob, "polish kettle")[0] == "polish it"
 
 
+@pytest.mark.parametrize("texts", [(), ("about the red cup",)], ids=["withdrawn", "replaced"])
+def test_no_exchange_keeps_text_before_it_that_was_taken_back(
+    kitchen: Kitchen, urls: DatabaseUrls, texts: tuple[str, ...]
+) -> None:
+    """The context of short exchanges follows withdrawals and changes of the exchanges before them."""
+    push(kitchen.ann, shared_session("s"), said("0", "tea", session="s"))
+    push(kitchen.ann, said("1", "about the brass kettle", session="s", ordinal=1))
+    push(kitchen.ann, said("2", "polish it", session="s", ordinal=2))
+    if texts:
+        push(kitchen.ann, said("1", *texts, session="s", ordinal=1))
+    else:
+        kitchen.ann.push(withdrawn=[item_id("1")])
+
+    team = kitchen.ann.joined.team
+    with psycopg.connect(urls.owner) as connection:
+        rows = connection.execute(
+            "SELECT body, stems FROM palaver.entry WHERE team = %s ORDER BY id", (team,)
+        ).fetchall()
+        counts = connection.execute(
+            "SELECT entries FROM palaver.term WHERE team = %s AND term IN ('', 'tea', 'kettl')", (team,)
+        ).fetchall()
+    context = ["\n".join(("tea", *texts, "polish it"))] if texts else []
+    assert [body for body, _ in rows if "polish" in body] == ["polish it", *context]
+    assert not any("kettl" in stems for _, stems in rows)
+    assert sorted(counts) == sorted([(len(rows),), (sum(" tea " in stems for _, stems in rows),)])
+
+
 def test_vectors_of_another_model_are_not_compared(kitchen: Kitchen) -> None:
     """Items with vectors of another model are found by their words only."""
     push(kitchen.ann, embedded(exchange(KETTLE), KETTLE), model="other/1")
