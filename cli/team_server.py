@@ -80,6 +80,7 @@ def serve(
     """
     _need_extra()
     from ..archiver.redaction.redactor import Redactor
+    from ..team.client.server_connection import checked_url
     from ..team.server.app import ServerSettings, TeamServer
     from ..team.server.database import TeamDatabase
     from ..team.server.erasure import Promise
@@ -98,6 +99,7 @@ def serve(
         )
     if is_unspecified(host) and not url:
         raise click.UsageError(f"{host} is no address that members can use: give theirs with --url.")
+    url = checked_url(url) if url else ""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as stack:
         if data is not None:
@@ -109,7 +111,7 @@ def serve(
         listener = stack.enter_context(listening(host, port))
         bound = f"[{host}]" if ":" in host else host
         local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
-        settings = ServerSettings(url.rstrip("/") or local, __version__, Promise(clean_days, backup_days))
+        settings = ServerSettings(url or local, __version__, Promise(clean_days, backup_days))
         team_server = TeamServer(connections, settings, Redactor(os.urandom(16)))
         team_server.embedder.embed(["first"])  # loads the model, so that the first search is as fast as the others
         app = site(team_server)
@@ -223,11 +225,12 @@ def token(
     The client sends it as a header, Authorization: Bearer TOKEN. Only its hash is stored.
     """
     with _administering(database, data) as connection:
+        from ..team.client.server_connection import checked_url
         from ..team.protocol import Scope
         from ..team.server import identity
 
         team = identity.find_team(connection, team_name)
-        audience = f"{url.rstrip('/')}/mcp"
+        audience = f"{checked_url(url)}/mcp"
         found = identity.find_person(connection, team, person)
         access = identity.issue_token(connection, team, found, [*map(Scope, scope)], audience, days)
     if as_json:

@@ -22,9 +22,9 @@ The numbers of changes, `seq`, are given by one machine, and grow. They order th
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from ..core.conversation import Milliseconds
 
@@ -79,17 +79,21 @@ class SharedProject(Struct, frozen=True):
     name: str
 
 
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 53)]
+"""Number of which PostgreSQL can add many."""
+
+
 class UsageDay(Struct, frozen=True):
     """Use of one model of one agent in a project on one day (UTC, `YYYY-MM-DD`)."""
 
     day: str
     agent: str
     model: str
-    sessions: int
-    exchanges: int
-    tokens_in: int
-    tokens_out: int
-    nano_dollars: int
+    sessions: Count
+    exchanges: Count
+    tokens_in: Count
+    tokens_out: Count
+    nano_dollars: Count
 
 
 class SharedVector(Struct, frozen=True):

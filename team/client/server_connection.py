@@ -64,7 +64,7 @@ def checked_url(url: str) -> str:
     Raises:
         InvalidInput: The URL is not one of a server, or would send in clear over a network.
     """
-    hint = "Use the address that your administrator gave you, such as https://palaver.example.com"
+    hint = "Give the address of the team server, such as https://palaver.example.com"
     try:
         parts = urlsplit(url.rstrip("/"))
         host, _ = parts.hostname, parts.port

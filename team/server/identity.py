@@ -63,12 +63,15 @@ def uuid_of(text: str, what: str) -> UUID:
     """Return a UUID.
 
     Raises:
-        TeamRefused: The text is not a UUID.
+        TeamRefused: The text is not a UUID in its usual form.
     """
     try:
-        return UUID(text)
+        found = UUID(text)
     except ValueError:
-        raise TeamRefused(f"The {what} is not a UUID: {text[:40]!r}", hint="Update Palaver.", status=422) from None
+        found = None
+    if found is None or str(found) != text:
+        raise TeamRefused(f"The {what} is not a UUID: {text[:40]!r}", hint="Update Palaver.", status=422)
+    return found
 
 
 def join(database: TeamDatabase, request: Join) -> Joined:
@@ -78,6 +81,7 @@ def join(database: TeamDatabase, request: Join) -> Joined:
         TeamRefused: The code is unknown, used or expired, or the key is invalid.
     """
     device, epoch = uuid4(), uuid_of(request.epoch, "epoch")
+    name = "".join(filter(str.isprintable, request.device_name))[:200]
     key = _public_key(request.key)
     with database.transaction() as connection:
         hashed = digest(normal_code(request.code))
@@ -94,7 +98,7 @@ def join(database: TeamDatabase, request: Join) -> Joined:
         person: UUID = row[0]
         connection.execute(
             "INSERT INTO palaver.device (team, id, person, name, key, epoch) VALUES (%s, %s, %s, %s, %s, %s)",
-            (team, device, person, request.device_name[:200], key, epoch),
+            (team, device, person, name, key, epoch),
         )
         names = connection.execute(
             """SELECT t.name, p.name FROM palaver.team t, palaver.person p
@@ -102,7 +106,7 @@ def join(database: TeamDatabase, request: Join) -> Joined:
             {"team": team, "person": person},
         ).fetchone()
         assert names is not None
-        record(connection, team, person, "join", request.device_name[:200])
+        record(connection, team, person, "join", name)
         return Joined(str(team), names[0], str(person), names[1], str(device))
 
 

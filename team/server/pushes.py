@@ -4,7 +4,7 @@ The numbers that a machine gives to its changes order them. Clocks do not.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from hashlib import sha256
 from typing import Any, Final, NoReturn, TypeAlias
@@ -184,7 +184,8 @@ def _check(batch: Batch, redactor: Redactor) -> None:
         try:
             value = json.decode(item.body, type=_TYPES[item.kind])
             if isinstance(value, UsageDay):
-                date.fromisoformat(value.day)
+                _check_usage(value, bytes(item.body))
+            search_rows.check_vectors(item)
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
             _refuse(f"The content of item {item.id} is no {item.kind}")
         if kinds := _secret_kinds(redactor, item, value):
@@ -193,6 +194,13 @@ def _check(batch: Batch, redactor: Redactor) -> None:
                 hint="Nothing of the batch was stored. Update Palaver on this machine, and push again.",
                 status=422,
             )
+
+
+def _check_usage(value: UsageDay, body: bytes) -> None:
+    """Raise `ValueError` for a body that the view of metrics could not read."""
+    date.fromisoformat(value.day)
+    if rb"\u0000" in body:
+        raise ValueError
 
 
 def _secret_kinds(redactor: Redactor, item: SharedItem, value: object) -> list[str]:
@@ -291,14 +299,17 @@ def _row(caller: Caller, device: UUID, item: SharedItem) -> tuple[object, ...]:
     return (caller.team, own, caller.person, device, visibility, item.kind.value, *place, *content)
 
 
-def _refused(connection: Database, caller: Caller, device: UUID, items: Iterable[SharedItem]) -> dict[str, str]:
-    """Return the items that another person shares, or that were withdrawn elsewhere or later, with reasons."""
+def _refused(connection: Database, caller: Caller, device: UUID, items: Sequence[SharedItem]) -> dict[str, str]:
+    """Return refused items with reasons: those of another person, and those withdrawn elsewhere or later."""
     numbers = {UUID(item.id): (item.id, item.seq) for item in items}
-    foreign = connection.execute(
-        "SELECT id FROM palaver.item WHERE team = %s AND id = ANY(%s) AND person <> %s",
-        (caller.team, [*numbers], caller.person),
+    names = {UUID(name) for item in items for name in (item.id, item.session, item.event) if name}
+    rows = connection.execute(
+        "SELECT id::text FROM palaver.item WHERE team = %s AND id = ANY(%s) AND person <> %s",
+        (caller.team, [*names], caller.person),
     ).fetchall()
-    refused = {numbers[name][0]: _FOREIGN for (name,) in foreign}
+    foreign = {name for (name,) in rows}
+    # Nobody adds to the conversation of another person.
+    refused = {item.id: _FOREIGN for item in items if not foreign.isdisjoint((item.id, item.session, item.event))}
     gone = connection.execute(
         "SELECT id, device, seq FROM palaver.gone WHERE team = %s AND person = %s AND id = ANY(%s)",
         (caller.team, caller.person, [*numbers]),

@@ -34,6 +34,7 @@ DIMENSION: Final = 384
 """Length of the vectors that are stored. Items with other vectors are found by their words only."""
 LABEL_MAX: Final = 500
 """Maximum number of characters of a label. PostgreSQL refuses terms of 2 KB."""
+_PART_MAX: Final = (1 << 15) - 1
 _NO_EXCHANGE: Final = Exchange(0, Span(0, 0, 0, 0), (), None, None)
 
 
@@ -73,6 +74,16 @@ def store(connection: Database, team: UUID, items: Sequence[SharedItem], model: 
     _renew_context(connection, team, later)
     _insert_vectors(connection, team, model, [(batch.rows[item.id], batch.event(item), item) for item in texts])
     _adopt(connection, team, batch)
+
+
+def check_vectors(item: SharedItem) -> None:
+    """Raise `ValueError` for vectors that cannot be stored."""
+    parts = {vector.part for vector in item.vectors}
+    if len(parts) != len(item.vectors) or not all(0 <= part <= _PART_MAX for part in parts):
+        raise ValueError
+    for vector in item.vectors:
+        _numbers(vector)
+        b64decode(vector.token_bits)
 
 
 def delete(connection: Database, team: UUID, keys: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from msgspec import json
 from msgspec.structs import replace
 
-from palaver.team.protocol import Batch, ItemKind, Position, Withdrawn
+from palaver.team.protocol import Batch, ItemKind, Position, SharedVector, Withdrawn
 
 from .members import Machine, Refused, exchange, invited, item, item_id, memory, session, shared_again, usage
 from .postgres import DatabaseUrls
@@ -173,6 +173,20 @@ def test_an_item_of_another_person_is_refused(ann: Machine, url: str, urls: Data
     assert ann.push([one]).refused == {}
 
 
+@pytest.mark.parametrize("field", ["session", "event"])
+def test_nobody_adds_to_the_conversation_of_another_person(
+    ann: Machine, url: str, urls: DatabaseUrls, field: str
+) -> None:
+    """An item whose session or exchange belongs to another person is refused."""
+    theirs = session(unique("s")) if field == "session" else exchange(unique("one"))
+    ann.push([theirs])
+    bob = Machine(url, invited(urls, unique("Bob")))
+    forged = replace(exchange(unique("two")), **{field: theirs.id})
+
+    assert bob.push([forged]).refused == {forged.id: "shared by another person"}
+    assert bob.status().own == {}
+
+
 def test_a_hidden_item_of_another_person_is_refused(ann: Machine, url: str, urls: DatabaseUrls) -> None:
     """Row security refuses to replace an item that the person may not even see."""
     used = usage("2026-01-01", unique("Ann"))
@@ -200,6 +214,7 @@ def test_wrong_clocks_change_no_order(ann: Machine, years: int) -> None:
 
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0" * 2
+USED = json.decode(usage("2026-01-01", "x").body)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +247,15 @@ def test_a_secret_refuses_the_whole_batch(ann: Machine, planted: object) -> None
         replace(exchange("one"), at=2**70),
         replace(exchange("one"), path="a\0b"),
         item(ItemKind.EXCHANGE, {"ordinal": 1}, "one"),
-        item(ItemKind.USAGE, {**json.decode(usage("2026-01-01", "x").body), "day": "yesterday"}, "one"),
+        item(ItemKind.USAGE, {**USED, "day": "yesterday"}, "one"),
+        item(ItemKind.USAGE, {**USED, "tokens_in": 1 << 60}, "one"),
+        item(ItemKind.USAGE, {**USED, "agent": "a\0b"}, "one"),
+        replace(exchange("one"), id=exchange("one").id.upper()),
+        replace(exchange("one"), vectors=(SharedVector(0, "AAA"),)),
+        replace(exchange("one"), vectors=(SharedVector(0, "AAAA"),)),
+        replace(exchange("one"), vectors=(SharedVector(1, "AAA="), SharedVector(1, "AAA="))),
     ],
-    ids=["hash", "id", "at", "path", "exchange", "usage"],
+    ids=["hash", "id", "at", "path", "exchange", "day", "tokens", "agent", "form", "base64", "vector", "part"],
 )
 def test_a_damaged_item_refuses_the_whole_batch(ann: Machine, damaged: object) -> None:
     """Nothing of a batch with an invalid item is stored."""

@@ -129,7 +129,7 @@ SET ROLE palaver_finder;
 -- Each probe is a statement of its own, and its plan does not depend on the probe.
 CREATE FUNCTION palaver.text_candidates(probes text[], weights real[], needed text, since bigint, until bigint, most int)
     RETURNS TABLE (entry bigint, score real)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, palaver, pg_temp
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, palaver, pg_temp
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_indexscan = off
     AS $$
     DECLARE
