@@ -104,8 +104,9 @@ def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
 
     PROJECT is a name, a folder, or `.` (current folder). MEMORY is an ID such as mem_7.
 
-    At the level metrics, the team sees tokens and costs by day, agent and model, and only for groups of at least three
-    people. At the level team, it also sees conversations without secrets, observations, summaries and golden rules.
+    At the level metrics, tokens and costs leave by day, agent and model, and the administrator sees sums of at least
+    three people. At the level team, the team also sees conversations without secrets, observations, summaries and
+    golden rules.
     Other memories are shared only if you choose them.
     """
     from ..team.client.push import TeamPush
@@ -161,11 +162,11 @@ def status(*, as_json: bool) -> None:
             return
         from ..team.client.team_status import team_status
 
-        found = team_status(archive)
+        report = team_status(archive)
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        print_page(renderer().render("team_status", status=found))
+        print_page(renderer().render("team_status", status=report))
 
 
 @team.command()

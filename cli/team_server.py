@@ -231,8 +231,8 @@ def token(
 
         team = identity.find_team(connection, team_name)
         audience = f"{checked_url(url)}/mcp"
-        found = identity.find_person(connection, team, person)
-        access = identity.issue_token(connection, team, found, [*map(Scope, scope)], audience, days)
+        member = identity.find_person(connection, team, person)
+        access = identity.issue_token(connection, team, member, [*map(Scope, scope)], audience, days)
     if as_json:
         print_json({"person": person, "token": access, "scopes": scope, "audience": audience, "days": days})
     else:
@@ -267,9 +267,9 @@ def revoke(
 @_options
 @as_json
 def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Erase deleted items from PostgreSQL's files, by rewriting the tables of their teams, and index large teams.
+    """Erase deleted items from PostgreSQL's files, by rewriting their partitions, and index large teams.
 
-    Requests of teams with deletions wait meanwhile. PostgreSQL's log and your backups still contain the items until you
+    Requests of teams in these partitions wait meanwhile. PostgreSQL's log and your backups contain the items until you
     delete them. Run this at least every --clean-days days of `palaver team serve`.
     """
     _need_extra()
@@ -291,7 +291,7 @@ def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
 @_options
 @as_json
 def metrics(*, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Show how a team uses its agents, by day, project and model.
+    """Show how a team uses its agents, by day, project, agent and model.
 
     Groups of fewer than three people are omitted.
     """

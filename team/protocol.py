@@ -45,7 +45,7 @@ class Level(StrEnum):
     PRIVATE = "private"
     """Nothing."""
     METRICS = "metrics"
-    """Counts, tokens and costs by day, agent and model, shown only for groups of at least three people."""
+    """Counts, tokens and costs by day, agent and model, which the administrator sees for groups of three people."""
     TEAM = "team"
     """Exchanges without secrets, session cards, observations, golden rules and chosen memories."""
 

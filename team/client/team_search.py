@@ -62,13 +62,13 @@ class TeamSearch:
         name = self._membership.team_name
         try:
             with connect(self._home, self._membership, SECONDS) as server:
-                found = server.post("search", self._query, TeamHits)
+                reply = server.post("search", self._query, TeamHits)
         except TeamRefused as problem:
             self._result = TeamResult(name, note=problem.full_message.removesuffix("."))
         except (PalaverError, OutOfStep, OSError):
             return
         else:
-            self._result = TeamResult(name, found.hits, found.note.removesuffix("."))
+            self._result = TeamResult(name, reply.hits, reply.note.removesuffix("."))
 
 
 def begin(archive: Archive, query: Query, folder: Path) -> TeamSearch | None:

@@ -97,12 +97,12 @@ class TeamServer:
             TeamRefused: The token is missing, expired or for another server, or lacks the scope.
         """
         kind, _, access = request.headers.get("authorization", "").partition(" ")
-        found = await self.run(identity.caller, self.database, access.strip()) if kind.lower() == "bearer" else None
-        if found is None or found.audience != self.settings.audience:
+        caller = await self.run(identity.caller, self.database, access.strip()) if kind.lower() == "bearer" else None
+        if caller is None or caller.audience != self.settings.audience:
             raise TeamRefused("The token is missing, unknown or expired", hint="Ask for a new one.", status=401)
-        if scope is not None and scope not in found.scopes:
+        if scope is not None and scope not in caller.scopes:
             raise TeamRefused(f"The token lacks the scope {scope}", hint="Use another token.", status=403)
-        return found
+        return caller
 
     async def run(self, work: Callable[..., _Request], *arguments: Any) -> _Request:
         """Run a function in a thread. A number of them run at the same time."""
@@ -132,8 +132,7 @@ class TeamServer:
 
     async def _shared(self, request: Request) -> Response:
         caller = await self.caller(request, Scope.PUSH)
-        wanted = await parsed(request, SharedRequest)
-        return reply(await self.run(pushes.shared, self.database, caller, wanted))
+        return reply(await self.run(pushes.shared, self.database, caller, await parsed(request, SharedRequest)))
 
     async def _status(self, request: Request) -> Response:
         caller = await self.caller(request)
@@ -149,10 +148,10 @@ class TeamServer:
         return reply(await self.run(pushes.leave, self.database, caller, await parsed(request, Leave)))
 
 
-def application(server: TeamServer, *more: BaseRoute, lifespan: Lifespan | None = None) -> Starlette:
+def application(server: TeamServer, *routes: BaseRoute, lifespan: Lifespan | None = None) -> Starlette:
     """Return the application with the routes of a server, and further routes."""
     return Starlette(
-        routes=[*server.routes(), *more],
+        routes=[*server.routes(), *routes],
         exception_handlers={404: _not_found, 405: _not_found, Exception: _failed},
         lifespan=lifespan,
     )

@@ -1,6 +1,6 @@
 """Erasure of deleted items from disk.
 
-A deleted row cannot be found any more, but its bytes stay in the table, in the index and in the write-ahead log until
+Searches do not return a deleted row, but its bytes stay in the table, in the index and in the write-ahead log until
 PostgreSQL rewrites them. So the server promises dates, and the owner's command `palaver team clean` keeps them.
 """
 
@@ -50,9 +50,9 @@ def promised(connection: Database, team: UUID, person: UUID, promise: Promise) -
 
 
 def clean(url: str) -> Sequence[str]:
-    """Rewrite the partitions of teams with deletions, with their indexes. Return the names of the tables.
+    """Rewrite the partitions of teams with deletions, with their indexes. Return the names of the partitions.
 
-    Searches and pushes of these teams wait meanwhile.
+    Searches and pushes of all teams in these partitions wait meanwhile.
 
     Raises:
         TeamDatabaseUnusable: The database cannot be used by this role.

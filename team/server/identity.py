@@ -66,12 +66,12 @@ def uuid_of(text: str, what: str) -> UUID:
         TeamRefused: The text is not a UUID in its usual form.
     """
     try:
-        found = UUID(text)
+        number = UUID(text)
     except ValueError:
-        found = None
-    if found is None or str(found) != text:
+        number = None
+    if number is None or str(number) != text:
         raise TeamRefused(f"The {what} is not a UUID: {text[:40]!r}", hint="Update Palaver.", status=422)
-    return found
+    return number
 
 
 def join(database: TeamDatabase, request: Join) -> Joined:
@@ -271,8 +271,8 @@ def find_person(connection: Database, team: UUID, name: str) -> UUID:
     row = connection.execute("SELECT id FROM palaver.person WHERE team = %s AND name = %s", (team, name)).fetchone()
     if row is None:
         raise InvalidInput(f"No person {name} in this team", hint="List them: palaver team people")
-    found: UUID = row[0]
-    return found
+    person: UUID = row[0]
+    return person
 
 
 def people(connection: Database, team: UUID) -> list[Person]:
@@ -331,8 +331,8 @@ def normal_code(code: str) -> str:
 
 def _team(connection: Database, query: LiteralString, key: object) -> UUID | None:
     row = connection.execute(query, (key,)).fetchone()
-    found: UUID | None = row[0] if row else None
-    return found
+    team: UUID | None = row[0] if row else None
+    return team
 
 
 def _team_of_device(connection: Database, device: UUID) -> UUID:

@@ -109,11 +109,11 @@ class _Items:
 
     def observations_of(self, events: Sequence[int]) -> dict[int, list[_Item]]:
         """Return the observations of each of these exchanges, in the order in which they were shared."""
-        found: dict[int, list[_Item]] = {}
+        observations: dict[int, list[_Item]] = {}
         rows = self._select("AND e.key = ANY(%(keys)s) AND i.kind = 'observation'", keys=[*events])
         for item in sorted(rows, key=lambda item: item.key):
-            found.setdefault(item.event, []).append(item)
-        return found
+            observations.setdefault(item.event, []).append(item)
+        return observations
 
     def observations_in(self, sessions: Iterable[int]) -> list[_Item]:
         """Return all observations of these sessions."""
@@ -282,9 +282,9 @@ class _Search:
             item = own.get(event.key)
             if item is None or item.owner == self._without:
                 continue
-            observations = [_observation(other) for other in learned.get(event.key, ()) if other.key in allowed]
+            observations = [_observation(lesson) for lesson in learned.get(event.key, ()) if lesson.key in allowed]
             if filters.types or filters.concepts:
-                observations = [each for each in observations if matches_labels(each.observation, filters)]
+                observations = [stored for stored in observations if matches_labels(stored.observation, filters)]
             passes = event.key in allowed
             if item.kind == ItemKind.MEMORY:
                 if passes and (is_related(event) or event.similarity is None):
