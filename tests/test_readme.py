@@ -134,7 +134,7 @@ def _hits(place: int) -> dict[str, list[float]]:
     results = README.with_name("bench").joinpath("RESULTS.md").read_text("utf-8")
     rows = re.findall(
         r"^\| (\w+) +\| +all \|(.* / .* / .*)$",
-        results.rpartition("### coding-sessions\n")[2].partition("\n### ")[0],
+        results.partition("\n## Retrieval\n")[2].partition("### coding-sessions\n")[2].partition("\n### ")[0],
         re.MULTILINE,
     )
     return {kind: [float(cell.split("/")[place]) for cell in cells.split("|")[1:5]] for kind, cells in rows}
