@@ -231,7 +231,7 @@ def outdated_copies(context: HealthContext) -> Findings:
 
 
 def agents(context: HealthContext) -> Findings:
-    """Check that the agents' files are archived, now and when they grow.
+    """Check that the agents' files and containers are archived, now and when they grow.
 
     Containers, which have many sessions in one file, are not opened.
     """
@@ -241,21 +241,25 @@ def agents(context: HealthContext) -> Findings:
     exclusion, raw = Exclusion(context.config.exclude), RawArchive(context.home.archive)
     skipped = Unsearched()
     for transcript in context.transcripts(skipped):
-        if (
-            transcript.format is None
-            or transcript.container_format is not None
-            or exclusion.covers(str(transcript.found.parent))
-        ):
+        if transcript.format is None:
             continue
-        agent, source, state = transcript.format.agent, sources.get(transcript.path), Stat.of(transcript.path)
+        agent, state = transcript.format.agent, Stat.of(transcript.path)
+        if transcript.container_format is not None:
+            archived = store.containers.state(transcript.path)
+            is_new, changed = archived is None, archived != transcript.container_format.container_state(transcript.path)
+        elif exclusion.covers(str(transcript.found.parent)):
+            continue
+        else:
+            source = sources.get(transcript.path)
+            is_new, changed = source is None, source is None or not raw.is_unchanged(source, state)
+            if is_new and transcript.path not in unreadable and _is_erased(context, store, transcript.path, state):
+                files[agent] += 1
+                erased[agent] += 1
+                continue
         files[agent] += 1
-        if source is None and transcript.path not in unreadable and _is_erased(context, store, transcript.path, state):
-            erased[agent] += 1
-            continue
-        changed = source is None or not raw.is_unchanged(source, state)
-        if changed and transcript.path not in unreadable and time.time() - state.mtime / 1e9 > _SETTLED:
+        if changed and transcript.path not in unreadable and time.time() - _modified(transcript) > _SETTLED:
             behind[agent] += 1
-            new[agent] += source is None
+            new[agent] += is_new
     counts = [many(count, f"{agent} file") for agent, count in files.items()]
     if erased:
         counts.append(f"{erased.total():,} of them erased from the archive")
@@ -271,6 +275,12 @@ def agents(context: HealthContext) -> Findings:
         state_of_files = "not archived yet" if new[agent] == count else "not completely archived"
         problem = f"{count:,} of {many(files[agent], f'{agent} file')} {be} {state_of_files}"
         yield HealthProblem("agents", problem, ARCHIVE)
+
+
+def _modified(transcript: Transcript) -> float:
+    """Return the time of the last change of an agent's file or of its write-ahead log, in seconds since 1970."""
+    log = transcript.path.with_name(f"{transcript.path.name}-wal")
+    return max(path.stat().st_mtime for path in (transcript.path, log) if path == transcript.path or path.exists())
 
 
 def _is_erased(context: HealthContext, store: Store, path: Path, state: Stat) -> bool:

@@ -341,6 +341,32 @@ def test_files_that_are_not_archived_are_a_problem(home: Home, pristine: Path, m
     assert [each.part for each in check(home, transcripts).problems] == ["watcher", "agents"]
 
 
+def test_a_container_that_is_not_archived_is_a_problem(home: Home, tmp_path: Path) -> None:
+    """Containers are checked like files. One that only its write-ahead log shows to be in use is not late."""
+    task = tmp_path / "globalStorage" / "saoudrizwan.claude-dev" / "tasks" / "1772359200000"
+    task.mkdir(parents=True)
+    path, log = task / "ui_messages.json", task / "ui_messages.json-wal"
+    rows = [{"ts": 1772359200000, "type": "say", "say": "task", "text": "Fix the login"}]
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    os.utime(path, (1772359200, 1772359200))
+    transcripts = in_paths([tmp_path / "globalStorage"])
+
+    def of_agents() -> list[str]:
+        return [each.problem for each in check(home, lambda _: transcripts).problems if each.part == "agents"]
+
+    assert check(home, lambda _: transcripts).facts["agents"] == "1 cline file"
+    assert of_agents() == ["1 of 1 cline file is not archived yet"]
+    log.touch()
+    assert of_agents() == []
+    log.unlink()
+    with Pipeline(home) as pipeline:
+        pipeline.run(transcripts)
+    assert of_agents() == []
+    path.write_text(json.dumps(rows * 2), encoding="utf-8")
+    os.utime(path, (1772359300, 1772359300))
+    assert of_agents() == ["1 of 1 cline file is not completely archived"]
+
+
 def test_copies_that_wait_are_a_problem(home: Home) -> None:
     """Copies that wait to be parsed again are a problem."""
     with Store.open(home.database) as store, store.transaction():
