@@ -7,6 +7,7 @@ An injection is text from the archive that a hook adds to the session of a codin
 which another agent continues a session.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple, TypeAlias
@@ -48,6 +49,12 @@ def dollars(cost: NanoDollars) -> str:
     """Format an amount of money: two decimals, or six decimals for less than a cent."""
     amount = cost / DOLLAR
     return f"${amount:.2f}" if amount >= 0.01 or not cost else f"${amount:.6f}"
+
+
+def encrypted_conversations(counts: Mapping[str, int]) -> str:
+    """Describe files that only their agent can decrypt, given their number by agent."""
+    files = ", ".join(f"{agent} ({many(count, 'file')})" for agent, count in counts.items())
+    return f"conversations that only the agent can read: {files}. Details: docs/formats.md"
 
 
 class HealthProblem(Struct, frozen=True):
@@ -427,6 +434,7 @@ class Status(Struct, frozen=True):
         empty_sessions: Number of sessions without exchanges, which no list contains and `sessions` does not count.
         agents: The agents with archived transcripts.
         drift: Signs that formats changed so that not everything is read.
+        encrypted: Number of the user's files that only their agent can decrypt, by agent.
     """
 
     home: Path
@@ -458,6 +466,7 @@ class Status(Struct, frozen=True):
     empty_sessions: int = 0
     agents: list[ArchivedAgent] = field(default_factory=list[ArchivedAgent])
     drift: list[FormatDrift] = field(default_factory=list[FormatDrift])
+    encrypted: dict[str, int] = field(default_factory=dict[str, int])
     answering: int | None = None
 
 

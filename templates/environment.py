@@ -24,7 +24,7 @@ from ..core.conversation import Exchange, Kind, Speaker, Turn, show_day, show_mi
 from ..core.errors import TemplateInvalid
 from ..core.memory import MemoryEvent, StoredMemory, state_label
 from ..core.query import HitKind
-from ..core.reports import dollars, grouped, many, size
+from ..core.reports import dollars, encrypted_conversations, grouped, many, size
 from ..core.results import ASIDE_MAX, Detail, Hit, StartedSubagent
 from ..core.transcript_page import FileDiff
 from . import quote
@@ -430,6 +430,7 @@ _FILTERS: Mapping[str, Any] = {
     "day": show_day,
     "diff_text": _diff_text,
     "dollars": dollars,
+    "encrypted_conversations": encrypted_conversations,
     "excerpt": _excerpt,
     "fenced": quote.fenced,
     "files": _files,

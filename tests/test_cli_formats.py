@@ -85,7 +85,7 @@ def test_a_report_of_one_agent_lists_unreadable_files(home: Path) -> None:
 
 @pytest.mark.parametrize("has_history", [True, False])
 def test_encrypted_conversations_are_named(home: Path, archived: Home, *, has_history: bool) -> None:
-    """`up` names what it found but cannot read, even if it found no other conversation."""
+    """Every report names what it found but cannot read. `up` does if it found no other conversation, too."""
     cascade = home / ".codeium" / "windsurf" / "cascade"
     cascade.mkdir(parents=True)
     for name in ("a.pb", "b.pb"):
@@ -96,8 +96,14 @@ def test_encrypted_conversations_are_named(home: Path, archived: Home, *, has_hi
     if not has_history:
         shutil.rmtree(home / ".qwen")
 
-    assert "only the agent can read: windsurf (2 files), trae (1 file). Details: docs/formats.md\n" in palaver("up")
+    text = "conversations that only the agent can read: windsurf (2 files), trae (1 file). Details: docs/formats.md"
+    assert f"Encrypted {text}\n" in palaver("up")
     assert archived.is_new is not has_history
+    if has_history:
+        assert f"\n\nEncrypted {text}\n\n" in palaver("status")
+        assert f"encrypted       {text}\n" in palaver("doctor", code=1)
+        with viewing(archived) as viewer:
+            assert f"Encrypted {text}" in viewer.enter().page("/archive")
 
 
 @pytest.mark.usefixtures("archived")

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from ..archiver.formats.recorded_usage import COUNTED
 from ..archiver.formats.registry import all_formats
-from ..archiver.ingest.transcripts import of_this_user, roots
+from ..archiver.ingest.transcripts import folders, of_this_user
 from ..archiver.reading.parsing import secrets_in
 from ..archiver.store import Store
 from ..archiver.store.session_list import SessionFilter
@@ -109,8 +109,8 @@ def _agents(store: Store) -> Iterator[AgentState]:
     counts = store.session_list.count_by_agent()
     for known in all_formats():
         sessions, latest = counts.get(known.agent, (0, None))
-        folders = [str(root).replace(str(Path.home()), "~", 1) for root in roots(known) if root.exists()]
-        yield AgentState(known.agent, sessions, latest, folders, known.agent in COUNTED)
+        shown = [str(path).replace(str(Path.home()), "~", 1) for path in folders(known) if path.exists()]
+        yield AgentState(known.agent, sessions, latest, shown, known.agent in COUNTED)
 
 
 def _disk_use(home: Home) -> Iterator[DiskUse]:

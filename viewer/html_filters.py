@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from ..core.conversation import Milliseconds, current_day, show_day, show_instant, show_minute
 from ..core.observation import ObservationType
-from ..core.reports import DOLLAR, NanoDollars, dollars, grouped, many, size
+from ..core.reports import DOLLAR, NanoDollars, dollars, encrypted_conversations, grouped, many, size
 from ..core.usage_report import UsageRow
 from .markdown_html import inline
 
@@ -152,6 +152,7 @@ FILTERS: Final[Mapping[str, Any]] = {
     "day": show_day,
     "day_name": day_name,
     "duration": duration,
+    "encrypted_conversations": encrypted_conversations,
     "file_name": file_name,
     "grouped": grouped,
     "inline": inline,

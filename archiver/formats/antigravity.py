@@ -3,7 +3,7 @@
 Antigravity stores sessions as JSON lines in `~/.gemini/antigravity*/brain`.
 
 - Supported: prompts, replies, thinking, tool calls with results, checkpoints, messages that Antigravity added.
-- Not supported: conversations of the editor, which are stored elsewhere.
+- Not supported: conversations in `~/.gemini/antigravity*/conversations`, which are encrypted or in databases.
 - Not available: the full text of tool results that Antigravity truncated.
 - Tested with: fixtures of unknown versions. Steps without number and type are based on descriptions.
 - Test data: `examples/antigravity.jsonl`, and `agents/antigravity/cli_*.jsonl` from the project agent-sessions.
@@ -99,6 +99,14 @@ class Antigravity(FolderFormat):
         home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
         found = [edition / "brain" for edition in record_reader.matching([(home / ".gemini", "antigravity*")])]
         return [folder for folder in found if record_reader.is_unreadable(folder) or folder.is_dir()]
+
+    def encrypted(self) -> list[Path]:
+        """Return the encrypted conversations of older versions, except for those with a transcript."""
+        home = Path(os.environ.get(self.home_variable) or Path.home()).expanduser()
+        conversations = record_reader.matching([(home / ".gemini", "antigravity*/conversations/*.pb")])
+        transcripts = (path for root in self.roots() for path in self.transcripts(root))
+        readable = {path.parents[2].name for path in transcripts}
+        return [path for path in conversations if path.stem not in readable]
 
     def identify(self, path: Path, head: bytes) -> Session:  # noqa: ARG002 - no record names the session
         """Return the session, identified by the name of its folder."""

@@ -84,8 +84,10 @@ class Windsurf(FolderFormat):
     home_folder, root_folders = ".windsurf", ("transcripts",)
 
     def encrypted(self) -> list[Path]:
-        """Return the encrypted conversations."""
-        return [*matching([(Path.home() / ".codeium" / "windsurf" / "cascade", "*.pb")])]
+        """Return the encrypted conversations, except for those with a transcript."""
+        conversations = matching([(Path.home() / ".codeium" / "windsurf" / "cascade", "*.pb")])
+        readable = {path.stem for root in self.roots() for path in self.transcripts(root)}
+        return [path for path in conversations if path.stem not in readable]
 
     def identify(self, path: Path, head: bytes) -> Session:
         """Return the session, identified by the ID in the file name or else by the first line."""

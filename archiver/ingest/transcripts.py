@@ -68,6 +68,15 @@ def roots(transcript_format: TranscriptFormat) -> list[Path]:
         return []
 
 
+def folders(transcript_format: TranscriptFormat) -> list[Path]:
+    """Return the existing folders with this user's transcripts or containers of an agent."""
+    containers = list[Path]()
+    if isinstance(transcript_format, ContainerFormat):
+        with suppress(PermissionError):
+            containers.extend(transcript_format.containers())
+    return [*roots(transcript_format), *dict.fromkeys(path.parent for path in containers)]
+
+
 def encrypted_counts() -> dict[str, int]:
     """Return the number of this user's files that only their agent can decrypt, by agent."""
     counts = dict[str, int]()

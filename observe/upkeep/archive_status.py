@@ -6,11 +6,12 @@ It contains sizes, the numbers of parsed, repeated and skipped transcript lines,
 from typing import Final
 
 from ...archiver.copies.raw_copy import RawArchive
+from ...archiver.ingest.transcripts import encrypted_counts
 from ...archiver.lines import PARSED, REPEATED
 from ...archiver.store import ARCHIVER, LEARNER, WATCHER, Store
 from ...core.command_socket import answering_process
 from ...core.errors import IndexDamaged
-from ...core.home import Home
+from ...core.home import DEMO_FOLDER, Home
 from ...core.memory import PROJECT, MemoryFilter, project_namespace
 from ...core.reports import ArchivedAgent, FileProblem, LineCount, ProjectCount, Status, many
 from ...search.index.generation import Generations, IndexOutdated
@@ -65,6 +66,7 @@ def state_of(home: Home, store: Store, generations: Generations, model: str | No
         projects=len(projects_of(store)),
         agents=agents_of(store),
         drift=format_drift(store, RawArchive(home.archive)),
+        encrypted={} if home.root.name == DEMO_FOLDER else encrypted_counts(),
         answering=answering_process(str(home.root)),
     )
 

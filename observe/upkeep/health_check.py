@@ -45,7 +45,7 @@ from ...core.errors import (
     how_to_make_writable,
 )
 from ...core.home import Home, install_command, upgrade_hint
-from ...core.reports import HealthProblem, HealthReport, Status, Unsearched, many, size
+from ...core.reports import HealthProblem, HealthReport, Status, Unsearched, encrypted_conversations, many, size
 from ...core.runtime import Reporter
 from ...search.index.generation import FORMAT, Generations
 from ...search.index.index_check import UNINDEXED_MAX
@@ -187,9 +187,11 @@ def archive(context: HealthContext) -> Findings:
 def formats(context: HealthContext) -> Findings:
     """Report the agents with their versions, and signs that their formats changed so that not everything is read."""
     status = context.status
-    named = [f"{each.agent} {each.versions[-1]}" if each.versions else each.agent for each in status.agents]
-    yield "formats", f"newest versions read: {', '.join(named)}" if named else "none read"
     newest = {each.agent: each.versions[-1] for each in status.agents if each.versions}
+    named = ", ".join(f"{agent} {version}" for agent, version in newest.items())
+    yield "formats", f"newest versions read: {named}" if named else "no transcript names the version of its agent"
+    if status.encrypted:
+        yield "encrypted", encrypted_conversations(status.encrypted)
     current = [sign for sign in status.drift if sign.version in {"", newest.get(sign.agent)}]
     for agent in dict.fromkeys(sign.agent for sign in current):
         first, *others = [sign for sign in current if sign.agent == agent]

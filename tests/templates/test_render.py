@@ -15,6 +15,7 @@ from palaver.core.document import CodeLine, CodeLines, EditBasis, EditedUnit, Sy
 from palaver.core.errors import CopyDamaged, TemplateInvalid
 from palaver.core.query import Filters, Query
 from palaver.core.reports import (
+    ArchivedAgent,
     Compression,
     Exported,
     ExportedFile,
@@ -471,6 +472,15 @@ def test_a_files_name_cannot_steer_the_terminal() -> None:
     )
 
     assert hostile == plain.replace("ab", "a b")
+
+
+def test_the_line_of_agents_is_short() -> None:
+    """The status lists eight agents, and the command that lists all of them."""
+    agents = [ArchivedAgent(f"agent-{number}", 1, ()) for number in range(9)]
+    lines = [RENDERER.render("agents", agents=agents[:count], drift=[]) for count in (8, 9)]
+
+    assert [line.endswith("agent-7 1 session\n") for line in lines] == [True, False]
+    assert lines[1].endswith("agent-7 1 session and 1 more: palaver formats report\n")
 
 
 def test_truncated_reply_states_the_next_line() -> None:

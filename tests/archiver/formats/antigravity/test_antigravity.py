@@ -127,3 +127,19 @@ def test_sessions_are_found_in_the_folders_of_all_editions(monkeypatch: pytest.M
     assert list(ANTIGRAVITY.transcripts(root)) == [path]
     assert ANTIGRAVITY.identify(path, b"").native_id == "0b7d"
     assert [known.agent for known in all_formats() if known.recognises([prompt("Go")])] == ["antigravity"]
+
+
+def test_encrypted_conversations_without_a_transcript_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only the program can decrypt them. One with a transcript is read."""
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path))
+    edition = tmp_path / ".gemini" / "antigravity"
+    transcript = edition / "brain" / "0b7d" / ".system_generated" / "logs" / "transcript.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_bytes(b"")
+    (edition / "conversations").mkdir()
+    for name in ("0b7d.pb", "1c8e.pb", "2d9f.db"):
+        (edition / "conversations" / name).write_bytes(b"\x00")
+
+    assert ANTIGRAVITY.encrypted() == [edition / "conversations" / "1c8e.pb"]

@@ -41,10 +41,14 @@ def test_a_transcript_of_the_hook_is_read(home: Path) -> None:
 
 
 def test_encrypted_conversations_are_left_alone(home: Path) -> None:
-    """Only the vendor can decrypt them."""
+    """Only the vendor can decrypt them. One with a transcript is read."""
     folder = home / ".codeium" / "windsurf" / "cascade"
     folder.mkdir(parents=True)
     (folder / "0c4f6a1e-0000-4000-8000-000000000001.pb").write_bytes(b"\x00")
 
     assert KNOWN.encrypted() == [folder / "0c4f6a1e-0000-4000-8000-000000000001.pb"]
     assert KNOWN.roots() == []
+    transcript = home / ".windsurf" / "transcripts" / "0c4f6a1e-0000-4000-8000-000000000001.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_bytes(jsonl(RECORDS))
+    assert KNOWN.encrypted() == []
