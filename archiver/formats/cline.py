@@ -7,7 +7,7 @@ Cline stores sessions in `~/.cline/data/sessions/<session>/<session>.messages.js
 - Supported: prompts, feedback, replies, reasoning, tool calls with results, commands with output, MCP calls, errors,
   compactions, models, token usage, titles of sessions, working folders, sub-agents, forks.
 - Not supported: checkpoints, hooks, browser pictures. If a task does not record the text of requests to the model, a
-  file whose change the user refused counts as changed.
+  file whose change the user refused counts as changed, unless the user wrote the reason.
 - Tested with: real tasks of October 2025 and January 2026, and the published fixtures of the session files.
 - Test data: `examples/cline.jsonl`.
 """
@@ -15,9 +15,9 @@ Cline stores sessions in `~/.cline/data/sessions/<session>/<session>.messages.js
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar, NamedTuple, cast
 
 import orjson
 
@@ -86,6 +86,15 @@ _REFUSED_EDIT = re.compile(rf"\[\w+ for '([^'\n]+)'[^\n]*\] Result:\s*{_REFUSED}
 _TOOL_TEXT = re.compile(r"\[[\w-]+(?: for .*)?\] Result:")
 
 
+class _Edit(NamedTuple):
+    """Call that changes a file, after the user was asked to allow it."""
+
+    stamp: RecordStamp
+    tool: str
+    path: str
+    content: str
+
+
 class ClineReader(RecordReader):
     """Reader of one task: of its messages to the user, or of its messages to the model."""
 
@@ -93,8 +102,11 @@ class ClineReader(RecordReader):
         super().__init__(session, shorten=shorten)
         self._pending, self._tool_name = "", ""
         """ID and tool of the last call in the current exchange. Results do not name their call."""
-        self._refused = False
-        """True if the user refused the current call."""
+        self._edits = list[_Edit]()
+        """Edits in the current exchange whose result is not known yet."""
+
+    def _finish(self) -> None:
+        self._release_edits(())
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         if "conversation" in record:
@@ -103,7 +115,7 @@ class ClineReader(RecordReader):
         stamp = RecordStamp(line.number, instant(message.get("ts")), record_id("", line.data))
         if "role" in message:
             return self._model_message(message, stamp, is_first=record.get("first") is True)
-        is_first, self._refused = record.get("first") is True, record.get("refused") is True
+        is_first = record.get("first") is True
         kind = "task" if is_first and message.get("say") == "text" else first_string(message, "say", "ask")
         events = self._shown(kind, message, stamp)
         if isinstance(events, str):
@@ -126,6 +138,8 @@ class ClineReader(RecordReader):
 
     def _shown(self, kind: str, message: Record, stamp: RecordStamp) -> RecordEvents:
         text = clean(string(message.get("text")))
+        if kind != "tool" and kind not in _SKIPPED:
+            self._release_edits(self._refused(kind, text, stamp))
         if kind in _PROMPTS:
             self._pending, self._tool_name = "", ""
             events = self._prompt(_with_files(text, message), stamp)
@@ -172,13 +186,33 @@ class ClineReader(RecordReader):
         self._pending, self._tool_name = stamp.record, tool
         turns = [self._calls.call(stamp, self._pending, tool, arguments or text)]
         call = self._calls.waiting[self._pending]
-        if tool in _CONTENT_IS_RESULT or call.reads or call.writes:
-            text = _REFUSED if self._refused else string(given.get("content"))
-            turns.append(self._result(text, stamp, failed=self._refused))
+        if call.writes:
+            self._edits.append(_Edit(stamp, tool, string(given.get("path")), string(given.get("content"))))
+        elif tool in _CONTENT_IS_RESULT or call.reads:
+            turns.append(self._result(string(given.get("content")), stamp))
         return turns
 
-    def _result(self, text: str, stamp: RecordStamp, *, failed: bool = False) -> Turn:
-        return self._calls.result(stamp, self._pending, text, failed=failed, tool=self._tool_name)
+    def _result(self, text: str, stamp: RecordStamp) -> Turn:
+        return self._calls.result(stamp, self._pending, text, failed=False, tool=self._tool_name)
+
+    def _refused(self, kind: str, text: str, stamp: RecordStamp) -> Collection[str]:
+        """Return the paths whose edits the user refused, according to the message after the edits.
+
+        The next request to the model contains the refusal. A user who writes instead of answering refuses too.
+        """
+        if kind == "api_req_started":
+            return _REFUSED_EDIT.findall(string(_object(text).get("request")))
+        return [edit.path for edit in self._edits if kind == "user_feedback" and stamp.line == edit.stamp.line + 1]
+
+    def _release_edits(self, refused: Collection[str]) -> None:
+        """Release the results of the edits. `refused` are the paths of those that the user refused."""
+        for edit in self._edits:
+            failed = edit.path in refused
+            text = _REFUSED if failed else edit.content
+            self._released.append(
+                self._calls.result(edit.stamp, edit.stamp.record, text, failed=failed, tool=edit.tool)
+            )
+        self._edits.clear()
 
     def _request(self, request: Record, stamp: RecordStamp) -> list[Note]:
         folder = _FOLDER.search(string(request.get("request")))
@@ -282,18 +316,6 @@ def _block_text(block: Record) -> str:
     return string(block.get("text"))
 
 
-def _refused_edits(messages: list[Any]) -> set[int]:
-    """Return the positions of the edits that the user refused. The next request to the model contains the refusal."""
-    refused, paths = set[int](), list[str]()
-    for number, message in reversed([*enumerate(map(mapping, messages))]):
-        kind, text = first_string(message, "say", "ask"), string(message.get("text"))
-        if kind == "api_req_started":
-            paths = _REFUSED_EDIT.findall(string(_object(text).get("request")))
-        elif kind == "tool" and string(_object(text).get("path")) in paths:
-            refused.add(number)
-    return refused
-
-
 _UI, _MODEL, _MESSAGES = "ui_messages.json", "api_conversation_history.json", ".messages.json"
 EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf", "Trae", "Kiro", "Antigravity")
 """Names of the folders in which editors that run extensions of VS Code store their data."""
@@ -343,12 +365,10 @@ class TaskFormat(SplitFormat):
         """Yield the header and the messages of a task."""
         session = self.session_id(path)
         yield message_line(session, conversation={"id": session} | self._about(path))
-        messages = listing(json_of(path))
-        refused = _refused_edits(messages)
-        for number, message in enumerate(messages):
-            flags = {name: True for name, is_set in (("first", number == 0), ("refused", number in refused)) if is_set}
+        for number, message in enumerate(listing(json_of(path))):
+            first = {"first": True} if number == 0 else {}
             name = mapping(message).get("ts", number)
-            yield message_line(f"{session}/{name}", message=cast("object", message), **flags)
+            yield message_line(f"{session}/{name}", message=cast("object", message), **first)
 
     def _about(self, path: Path) -> Record:
         """Return the description of a task that its folder or the list of tasks contains."""

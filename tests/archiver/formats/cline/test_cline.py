@@ -131,6 +131,11 @@ def request(at: int, text: str) -> dict[str, Any]:
     return {"ts": at, "type": "say", "say": "api_req_started", "text": json.dumps({"request": text})}
 
 
+def lines_of(path: Path) -> list[bytes]:
+    """Return the lines of a task's copy."""
+    return contents(KNOWN, path)[f"sessions/{TASK}.jsonl"].splitlines()
+
+
 def test_a_refused_edit_changes_no_file(home: Path) -> None:
     """The next request to the model contains the refusal. An edit without a refusal changed the file."""
     shown = [
@@ -144,12 +149,15 @@ def test_a_refused_edit_changes_no_file(home: Path) -> None:
         request(1772359208000, "[write_to_file for 'b.py'] Result:\nThe user denied this operation and said"),
         edit(1772359209000, "c.py"),
     ]
-    path = write(task_folder(home) / "ui_messages.json", shown)
-    rows = list(map(json.loads, contents(KNOWN, path)[f"sessions/{TASK}.jsonl"].splitlines()))
+    folder = task_folder(home)
+    before = lines_of(write(folder / "ui_messages.json", shown[:-4]))
+    lines = lines_of(write(folder / "ui_messages.json", shown))
+    rows = list(map(json.loads, lines))
     results = [turn for turn in turns_of(KNOWN, *rows) if turn.kind is Kind.RESULT]
 
     assert [turn.failed for turn in results] == [True, False, True, False]
     assert [turn.writes for turn in results] == [(), ("a.py",), (), ("c.py",)]
+    assert lines[: len(before)] == before  # The copy only grows.
 
 
 def test_a_refused_call_in_the_messages_of_the_model_failed() -> None:
