@@ -14,7 +14,18 @@ from pathlib import Path
 from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, Turn
 from ..lines import Line, Record, clean, head_records
 from .container_formats import json_of
-from .json_values import first_string, instant, joined_text, mapping, mappings, media_label, path_of_uri, string, total
+from .json_values import (
+    first_string,
+    instant,
+    joined_text,
+    mapping,
+    mappings,
+    media_label,
+    modified,
+    path_of_uri,
+    string,
+    total,
+)
 from .record_reader import FolderFormat, RecordReader
 from .transcript_format import RecordEvents, RecordStamp, SkipReason, TranscriptFormat, is_unique, unknown_type, usage
 
@@ -154,7 +165,7 @@ class Continue(FolderFormat):
         """
         header = next(filter(self._is_from_agent, head_records(head)), Record())
         session_id = string(header.get("sessionId")) or path.stem
-        changed = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
+        changed = modified(path)
         return Session(self.agent, session_id, started=_created(path, session_id) or changed, ended=changed)
 
     def _is_from_agent(self, record: Record) -> bool:

@@ -49,6 +49,7 @@ from .json_values import (
     listing,
     mapping,
     mappings,
+    modified,
     path_of_uri,
     string,
     total,
@@ -519,7 +520,7 @@ class Cursor(FolderFormat):
             return Session(self.agent, session_id, cwd=string(header.get("folder")))
         parent = path.parent.parent.name if path.parent.name == _SUBAGENTS else ""
         kind = SessionKind.SUBAGENT if parent else SessionKind.MAIN
-        at = instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
+        at = modified(path)
         name = path.parts[path.parts.index(_TRANSCRIPTS) - 1] if _TRANSCRIPTS in path.parts else ""
         cwd = folder_called(name, _editor_data())
         return Session(self.agent, path.stem, kind, parent, cwd=cwd, started=at, ended=at, scope=parent)

@@ -168,6 +168,7 @@ class Gptme(FolderFormat):
             kind,
             folder.name if is_branch else "",
             cwd=cwd,
+            project=self.agent,  # The folder is named like the conversation.
             title=title,
             title_rank=rank if title else -1,
         )

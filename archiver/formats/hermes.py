@@ -237,7 +237,8 @@ class Hermes(DatabaseFormat):
         folder = path.parents[1] if len(path.parents) > 1 else path.parent
         is_profile = folder.parent.name == "profiles" or folder.name.startswith(f"{self.home_folder}-")
         scope = folder.name if is_profile else ""
-        return Session(self.agent, session_id, kind, origin, cwd=string(header.get("cwd")), scope=scope)
+        cwd = string(header.get("cwd"))
+        return Session(self.agent, session_id, kind, origin, cwd=cwd, project=self.agent, scope=scope)
 
     def _in_order(self, rows: list[Row]) -> list[Row]:
         """Return the sessions, parents first, each with its relation to its parent."""

@@ -44,6 +44,11 @@ def json_file(path: Path) -> Record:
         return {}
 
 
+def modified(path: Path) -> Milliseconds | None:
+    """Return the time of a file's last change, or None if the file does not exist."""
+    return instant(path.stat().st_mtime_ns // 1_000_000) if path.is_file() else None
+
+
 def listing(value: object) -> list[Any]:
     """Return the value if it is a list, otherwise an empty list."""
     return cast("list[object]", value) if isinstance(value, list) else []

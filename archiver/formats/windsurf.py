@@ -5,7 +5,7 @@ is configured, it also writes each conversation as JSON lines to `~/.windsurf/tr
 names the sources.
 
 - Supported: prompts, replies, changed files, commands and other steps of such transcripts.
-- Not supported: the encrypted conversations. Transcripts have no times and no folder.
+- Not supported: the encrypted conversations. Transcripts have no folder, and most have no times.
 - Tested with: the vendor's documentation of the hook, and lines that other readers use as fixtures.
 - Test data: `examples/windsurf.jsonl`.
 """
@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlparse
 
 from ...core.conversation import Kind, Session, Turn
 from ..lines import Line, Record, clean
-from .json_values import first_string, instant, mapping, string
+from .json_values import first_string, instant, mapping, modified, string
 from .record_reader import FolderFormat, RecordReader, matching
 from .transcript_format import (
     UUID,
@@ -90,9 +90,13 @@ class Windsurf(FolderFormat):
         return [path for path in conversations if path.stem not in readable]
 
     def identify(self, path: Path, head: bytes) -> Session:
-        """Return the session, identified by the ID in the file name or else by the first line."""
-        match = re.search(UUID, path.stem)
-        return Session(self.agent, match[0] if match else record_id("", head.partition(b"\n")[0]))
+        """Return the session, identified by the ID in the file name or else by the first line.
+
+        The modification time of the file is used as the session's time, because steps have none.
+        """
+        match, at = re.search(UUID, path.stem), modified(path)
+        session_id = match[0] if match else record_id("", head.partition(b"\n")[0])
+        return Session(self.agent, session_id, started=at, ended=at)
 
     def _is_from_agent(self, record: Record) -> bool:
         kind = string(record.get("type"))

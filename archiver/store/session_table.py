@@ -203,10 +203,14 @@ class SessionTable:
         return number
 
     def update_dates(self, number: int) -> None:
-        """Set the start and end of a session from its exchanges. Rewound and deleted exchanges are ignored."""
+        """Set the start and end of a session from its exchanges. Rewound and deleted exchanges are ignored.
+
+        If no exchange has a time, the dates stay, such as that of the file.
+        """
         self._db.run(
             """UPDATE session SET (started, ended) = (
-                   SELECT min(i.at), max(e.ended) FROM item i JOIN exchange e ON e.item = i.key WHERE i.session = ?1
+                   SELECT coalesce(min(i.at), session.started), coalesce(max(e.ended), session.ended)
+                   FROM item i JOIN exchange e ON e.item = i.key WHERE i.session = ?1 GROUP BY i.session
                ) WHERE id = ?1""",
             (number,),
         )

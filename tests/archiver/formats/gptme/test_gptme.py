@@ -120,5 +120,6 @@ def test_the_folder_names_the_session(home: Path, monkeypatch: pytest.MonkeyPatc
         ("a", SessionKind.MAIN, "", "Login", "/home/demo/shop"),
         ("subagent-b", SessionKind.SUBAGENT, "", "", str(home.resolve())),
     ]
+    assert {each.project for each in found} == {"gptme"}  # Each conversation has a folder of its own.
     monkeypatch.setenv("GPTME_LOGS_HOME", str(logs / "a"))
     assert FORMAT.roots() == [logs / "a"]

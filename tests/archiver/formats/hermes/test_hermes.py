@@ -177,3 +177,4 @@ def test_profiles_can_use_one_id_for_different_sessions() -> None:
     profiles = [Path(f"/home/demo/.hermes{folder}/state.db/api-1.jsonl") for folder in ("", "/profiles/ops", "-brain")]
 
     assert [session(KNOWN, data, path).scope for path in profiles] == ["", "ops", ".hermes-brain"]
+    assert {session(KNOWN, data, path).project for path in profiles} == {"hermes"}

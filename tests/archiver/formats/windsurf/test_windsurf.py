@@ -1,5 +1,6 @@
 """Windsurf: the transcripts that a hook writes."""
 
+import os
 from pathlib import Path
 
 from palaver.archiver.formats.windsurf import Windsurf
@@ -21,14 +22,16 @@ RECORDS = [
 
 
 def test_a_transcript_of_the_hook_is_read(home: Path) -> None:
-    """A step is a call with its result. The file name is the ID of the conversation."""
+    """A step is a call with its result. The file name is the ID of the conversation, its time that of all steps."""
     path = home / ".windsurf" / "transcripts" / "0c4f6a1e-0000-4000-8000-000000000001.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(jsonl(RECORDS))
+    os.utime(path, (1772359200, 1772359200))
     found = turns(KNOWN, *RECORDS)
 
     assert [file for root in KNOWN.roots() for file in KNOWN.transcripts(root)] == [path]
     assert session(KNOWN, path.read_bytes(), path).native_id == "0c4f6a1e-0000-4000-8000-000000000001"
+    assert session(KNOWN, path.read_bytes(), path).started == 1772359200000
     assert [(turn.speaker, turn.kind, turn.text) for turn in found] == [
         (Speaker.HUMAN, Kind.PROMPT, "Fix the login"),
         (Speaker.ASSISTANT, Kind.PROSE, "I look."),
