@@ -6,6 +6,7 @@ from pathlib import Path
 
 from palaver.agents.clients.hook_setup import plugin_hooks
 from palaver.agents.conversation_tools import PARAMETERS
+from palaver.core.agent_names import NAMES
 from palaver.core.config import Config
 from palaver.core.hooks import HOOKS, switch_of
 from palaver.core.observation import ObservationType
@@ -19,6 +20,7 @@ def derived() -> dict[Path, str]:
     docs = ROOT / "docs"
     return {
         ROOT / "agents" / "hooks" / "hooks.json": json.dumps(plugin_hooks(), indent=2) + "\n",
+        docs / "formats.md": _with_table(docs / "formats.md", "| Agent | Aliases |", _aliases()),
         docs / "search.md": _with_table(docs / "search.md", "| Filter | Keeps | Parameter of the tool |", _filters()),
         docs / "plugin.md": _with_table(docs / "plugin.md", "| Hook | Default | What it does | At most |", _hooks()),
         docs / "observations.md": _with_table(docs / "observations.md", "| Type | Other names |", _types()),
@@ -30,6 +32,10 @@ def _with_table(page: Path, header: str, rows: Iterable[str]) -> str:
     before, _, after = page.read_text("utf-8").partition(f"{header}\n")
     ruling, _, after = after.partition("\n")
     return "\n".join([before + header, ruling, *rows, after[after.index("\n\n") + 1 :]])
+
+
+def _aliases() -> Iterable[str]:
+    return (f"| {agent} | {', '.join(f'`{name}`' for name in names)} |" for agent, names in NAMES.items() if names)
 
 
 def _filters() -> Iterable[str]:
