@@ -50,7 +50,7 @@ def up(*, as_json: bool) -> None:
     """
     home = Home.find()
     with _parser_pool(home) as pool:
-        from ..archiver.ingest.transcripts import encrypted_counts, in_paths, of_this_user
+        from ..archiver.ingest.transcripts import in_paths, of_this_user
 
         skipped = Unsearched()
         selected = is_demo_selected()
@@ -63,7 +63,7 @@ def up(*, as_json: bool) -> None:
             home, transcripts = home if selected else Home(home.root / DEMO_FOLDER), in_paths([DEMO])
             if not (as_json or selected):
                 click.echo(_LOADED if home.is_new else f"No agent history found; the sample archive is in {home.root}.")
-                _print_encrypted(encrypted_counts())
+                _print_unread()
         first = _is_empty(home)
         complete = _archive(home, transcripts, skipped, pool, as_json=as_json)
     if first and not as_json:
@@ -129,6 +129,8 @@ def archive(paths: Sequence[str], *, listing: bool, as_json: bool) -> None:
         if transcripts and not paths:
             refuse_demo(home)
         if not transcripts and home.is_new:
+            if not as_json:
+                _print_unread()
             hint = "Give a folder of transcripts, or run `palaver up` to try demo data."
             raise PalaverError("No agent history found", hint=hint)
         complete = _archive(home, transcripts, skipped, pool, as_json=as_json, listing=listing)
@@ -144,6 +146,16 @@ def _found(home: Home) -> tuple[list[ArchivedAgent], list[FormatDrift], int]:
 
     with Archive(home).store as store:
         return agents_of(store), format_drift(store, RawArchive(home.archive)), len(store.sources.problems())
+
+
+def _print_unread() -> None:
+    """Print the agents' files that were found but cannot be read."""
+    from ..archiver.ingest.transcripts import encrypted_counts
+    from ..observe.upkeep.format_drift import generations
+
+    for sign in generations():
+        print_message(f"Not read: {sign.agent}: {sign.problem}. Update Palaver, or report this.")
+    _print_encrypted(encrypted_counts())
 
 
 def _print_encrypted(encrypted: dict[str, int]) -> None:

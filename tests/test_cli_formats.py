@@ -106,6 +106,21 @@ def test_encrypted_conversations_are_named(home: Path, archived: Home, *, has_hi
             assert f"Encrypted {text}" in viewer.enter().page("/archive")
 
 
+def test_a_newer_folder_is_named_even_without_a_known_one(home: Path, archived: Home) -> None:
+    """A folder that only a newer version uses is reported, whether or not the known one exists."""
+    (home / ".qwen" / "projects").rename(home / ".qwen" / "projects-v2")
+    sign = "~/.qwen/projects-v2 may be a newer form of projects, which is read"
+
+    assert f"Not read: qwen-code: {sign}. Update Palaver, or report this.\n" in palaver("archive", code=1)
+    assert f"Not read: qwen-code: {sign}. Update Palaver, or report this.\n" in palaver("up")
+    assert archived.is_new
+    chats = home / ".qwen" / "projects" / "-shop" / "chats"
+    chats.mkdir(parents=True)
+    shutil.copy(home / ".qwen" / "projects-v2" / "-shop" / "chats" / "a.jsonl", chats)
+    palaver("up")
+    assert sign in palaver("formats", "report")
+
+
 @pytest.mark.usefixtures("archived")
 def test_versions_are_in_order_of_their_numbers(home: Path) -> None:
     """The newest session may be of an older version. Doctor reports only the newest version."""

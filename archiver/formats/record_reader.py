@@ -311,8 +311,12 @@ class FolderFormat(ABC):
 
     def roots(self) -> list[Path]:
         """Return the existing folders in which the agent stores this user's transcripts."""
+        return [folder for folder in self.possible_roots() if folder.is_dir()]
+
+    def possible_roots(self) -> list[Path]:
+        """Return the folders in which the agent can store transcripts, including those that do not exist."""
         home = Path(os.environ.get(self.home_variable) or Path.home() / self.home_folder).expanduser()
-        return [home / name for name in self.root_folders if (home / name).is_dir()]
+        return [home / name for name in self.root_folders]
 
     def encrypted(self) -> list[Path]:
         """Return this user's files with conversations that only the agent can decrypt."""

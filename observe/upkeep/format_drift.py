@@ -23,7 +23,8 @@ from typing import Final, TypeAlias, cast
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.formats import ContainerFormat, TranscriptFormat
 from ...archiver.formats.container_formats import ContainedFormat
-from ...archiver.formats.registry import by_agent
+from ...archiver.formats.record_reader import FolderFormat
+from ...archiver.formats.registry import all_formats, by_agent
 from ...archiver.formats.transcript_format import SkipReason
 from ...archiver.ingest.transcripts import roots
 from ...archiver.lines import HEAD_BYTES, PARSED, REPEATED, records, split
@@ -74,7 +75,7 @@ def format_drift(store: Store, raw: RawArchive) -> list[FormatDrift]:
     formats = [by_agent(agent) for agent in AGENTS if agent in agents]
     recorded = (*_unknown_types(store, raw, counts), *_jumps(counts))
     unread = (*_without_conversation(store), *_unread_growth(store))
-    return [*recorded, *unread, *_databases(formats), *_generations(formats)]
+    return [*recorded, *unread, *_databases(formats), *generations(formats)]
 
 
 def shown_version(version: str) -> str:
@@ -179,11 +180,14 @@ def _databases(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:
                     )
 
 
-def _generations(formats: Sequence[TranscriptFormat]) -> Iterator[FormatDrift]:
-    """Yield the folders and databases that are beside those of an agent, and differ from them by a number only."""
-    for known in formats:
-        places = set(roots(known))
-        if isinstance(known, ContainerFormat):
+def generations(archived: Sequence[TranscriptFormat] = ()) -> Iterator[FormatDrift]:
+    """Yield the folders that are beside those of an agent, and differ from them by a number only.
+
+    A folder of the agent need not exist. Of the `archived` formats, databases are compared as well.
+    """
+    for known in all_formats():
+        places = {*roots(known), *(known.possible_roots() if isinstance(known, FolderFormat) else ())}
+        if known in archived and isinstance(known, ContainerFormat):
             with suppress(PermissionError):
                 places.update(path for path in known.containers() if path.suffix in _DATABASES)
         for place in sorted(places):
