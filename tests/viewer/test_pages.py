@@ -300,7 +300,7 @@ def test_the_sub_agents_of_a_session_are_listed(viewer: Viewer) -> None:
 
 def test_the_calendar_accounts_for_every_exchange(own: Viewer, tmp_path: Path) -> None:
     with Store.open(tmp_path / "own" / "palaver.db") as store:
-        database = store._database
+        database = store._database  # pyright: ignore[reportPrivateUsage]
         keys = database.numbers("SELECT key FROM item WHERE kind = 'exchange' ORDER BY key")
         database.run("UPDATE item SET at = NULL WHERE key = ?", (keys[0],))
         database.run("UPDATE item SET at = 1000 WHERE key = ?", (keys[1],))
