@@ -35,7 +35,7 @@ from ..core.query import (
     Query,
     ToolParameter,
 )
-from ..core.results import BUDGET, ComputedList, OutputMatches, Results
+from ..core.results import BUDGET, ComputedList, OutputMatches
 from ..core.text import is_one_word
 from ..core.tokens import count
 from ..search.search_index import SearchIndex
@@ -153,7 +153,6 @@ def search(
     if asked.prefers_project:
         asked = replace(asked, here=conversation.here)
     results = conversation.index.find(asked, snippets=response_format == "json" or not isinstance(plain_query, str))
-    results = _newest_first(results)
     if response_format == "markdown":
         return ToolReply(conversation.renderer.search(results, facts=detail == "facts"))
     # No parameter of this tool takes the cursor of the next page.
@@ -178,13 +177,6 @@ def _arguments(filters: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None:
             arguments[attribute] = value if name == attribute else [value] if value else ()
     return arguments
-
-
-def _newest_first(results: Results) -> Results:
-    """Return the results with each reversed hit after the hit that reverses it."""
-    from .ask.relevance import newest_first  # loads tantivy
-
-    return newest_first(results)
 
 
 def _output(conversation: ConversationContext, query: object, limit: int, filters: Filters) -> OutputMatches:

@@ -209,9 +209,6 @@ def search(
         if not anywhere and parsed.prefers_project:
             parsed = replace(parsed, here=layers.project_at(Path.cwd()))
         results = layers.find(parsed, snippets=as_json or snippets or all_of or sys.stdout.isatty())
-        from ..agents.ask.relevance import newest_first  # loads tantivy
-
-        results = newest_first(results)
     shown = {"facts": facts, "snippets": snippets, "explain": explain}
     _print_results(results, team_search, shown, budget=budget, as_json=as_json)
 

@@ -48,7 +48,7 @@ class Hit(Struct, frozen=True):
         more: Number of other matching events in the session, in a search for sessions.
         cursor: Cursor that continues after this hit.
         also_in: IDs of other sessions with the same text, such as forks, resumed sessions and copies.
-        reversed_by: ID of a later hit that states the opposite, or empty.
+        superseded_by: ID of the memory that superseded this one, or empty.
         session_title: Title of the session's summary, or else the agent's title of the session.
         short_session_id: First characters of `session_id` that identify the session in this archive.
         resume: Shell command that resumes the session, if the detail describes a session that its agent can resume.
@@ -75,7 +75,7 @@ class Hit(Struct, frozen=True):
     more: int = 0
     cursor: str = ""
     also_in: tuple[str, ...] = ()
-    reversed_by: str = ""
+    superseded_by: str = ""
     session_title: str = ""
     short_session_id: str = ""
 

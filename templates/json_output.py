@@ -127,7 +127,7 @@ def _done(_: DeletionResult) -> bool:
 
 _FORMATS: Final[Mapping[type, ObjectFormat]] = {
     Hit: ObjectFormat(
-        {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in", "reversed_by"},
+        {"facts", "parts", "matched", "needs_snippet", "more", "cursor", "also_in", "superseded_by"},
         computed={
             "summary": _summary,
             "date": _date,
@@ -267,8 +267,8 @@ def _hit(hit: Hit, *, explain: bool, grouped: bool) -> Object:
         fields["more"] = hit.more
     if hit.also_in:
         fields["also_in"] = also_in(hit.also_in)
-    if hit.reversed_by:
-        fields["reversed_by"] = hit.reversed_by
+    if hit.superseded_by:
+        fields["superseded_by"] = hit.superseded_by
     if explain:
         fields["explain"] = {"score": hit.score, "parts": to_json(hit.parts)}
     return fields

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ..agents.ask.relevance import newest_first
 from ..archiver.store import Store
 from ..core import ids
 from ..core.errors import InvalidInput
@@ -70,7 +69,7 @@ def search(request: Request) -> Response:
     if query is None:
         values = {"text": text, "also": parameters.get("also", ""), "results": None, "problem": problem}
         return render(request, "search.html.j2", 400 if problem else 200, **values)
-    results = newest_first(archive_of(request).search.find(query))
+    results = archive_of(request).search.find(query)
     listed = results.hits[:_HITS]
     is_cut = len(results.hits) > _HITS
     return render(

@@ -11,13 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec.structs import replace
-
 from ...core.conversation import Milliseconds
-from ...core.observation import SUMMARY, ObservationType
+from ...core.observation import ObservationType
 from ...core.query import HitKind
-from ...core.results import Detail, Hit, Results
-from ...core.text import is_statement, sentences_of
+from ...core.results import Detail, Hit
 from ...search.query.tokenizer import terms
 from .citation_check import FILE_NAME, Claim
 
@@ -133,32 +130,19 @@ _OTHER_SCORE: Final = 0.33
 """Minimum score of such a hit, as a share of the best score."""
 _ABOUT: Final = 0.4
 """Minimum share of the question's words that both statements contain, so that both are about the question."""
-_COMPARED: Final = 10
-"""Number of hits of a search whose statements are compared."""
 _OWN_WORDS: Final = 5
 """Maximum number of content words that a clause does not share with a clause of opposite polarity."""
 _CAUSE: Final = re.compile(r"\b(?:because(?: of)?|caused by|due to|(?:root )?cause(?::| is| was))", re.IGNORECASE)
-_TEXTS: Final = 1_024
-"""Maximum number of texts whose statements are cached."""
 _WORK: Final = {ObservationType.FEATURE, ObservationType.BUG_FIX, ObservationType.REFACTOR}
 _STATED: Final = {HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY}
 
 
 class Statements(NamedTuple):
-    """Statements of one entry about a question, the time of the entry, and its session if the entry is a card."""
+    """Statements of one entry about a question, and the time of the entry."""
 
     id: str
     at: Milliseconds
     texts: tuple[str, ...]
-    session: str = ""
-    is_card: bool = False
-
-    def repeats_session_of(self, entry: "Statements") -> bool:
-        """Return whether one of the two entries is the card of the other one's session.
-
-        A card repeats statements of its whole session, with the time of its end, and so reverses none of them.
-        """
-        return (self.is_card or entry.is_card) and self.session == entry.session
 
 
 def other_hits(hits: Sequence[Hit], chosen: Sequence[Hit]) -> list[Hit]:
@@ -183,64 +167,14 @@ def find_reversals(
     return _reversed_by([entry for entry in entries if entry.texts], relevance)
 
 
-def newest_first(results: Results) -> Results:
-    """Return the results with each reversed hit directly after the hit that reverses it, which it then names.
-
-    Only the most relevant statement of each of the first hits is compared, so that a search stays fast.
-    """
-    first = [hit for hit in results.hits[:_COMPARED] if hit.kind in _STATED and hit.at is not None]
-    texts = {hit.id: list(_statements(hit)) for hit in first}
-    relevance = Relevance(" ".join(results.query.concepts), [text for some in texts.values() for text in some])
-    best = {public: max(some, key=relevance.share) for public, some in texts.items() if some}
-    entries = [
-        Statements(hit.id, hit.at or 0, (best[hit.id],), hit.session_id, is_card=_is_card(hit))
-        for hit in first
-        if hit.id in best
-    ]
-    found = _reversed_by([entry for entry in entries if relevance.share(*entry.texts) >= _ABOUT], relevance)
-    if not found:
-        return results
-    ordered = list(results.hits)
-    for older, newer in found.items():
-        places = {hit.id: place for place, hit in enumerate(ordered)}
-        if places[older] < places[newer]:
-            ordered.insert(places[newer], ordered.pop(places[older]))
-    # The cursors keep their positions, so that the next page is the same.
-    return replace(
-        results,
-        hits=tuple(
-            replace(hit, reversed_by=found.get(hit.id, ""), cursor=at.cursor)
-            for hit, at in zip(ordered, results.hits, strict=True)
-        ),
-    )
-
-
-def _is_card(hit: Hit) -> bool:
-    return hit.type == ObservationType.GENERAL.value and hit.title.startswith(SUMMARY)
-
-
-def _statements(hit: Hit) -> Iterator[str]:
-    """Yield the title of an observation or memory, and the sentences of the facts and of the snippet of a hit."""
-    if hit.kind != HitKind.EXCHANGE and hit.type not in _WORK:
-        yield hit.title
-    for text in (*hit.facts, hit.snippet):
-        yield from _statements_in(text)
-
-
-@lru_cache(_TEXTS)
-def _statements_in(text: str) -> tuple[str, ...]:
-    """Return the statements of a fact or a snippet. The same ones occur in the hits of many searches."""
-    return tuple(each for each in sentences_of(text) if is_statement(each) and not FILE_NAME.match(each))
-
-
 def _reversed_by(entries: Sequence[Statements], relevance: Relevance) -> dict[str, str]:
     """Map the ID of each entry with a reversed statement to the ID of the newest entry that reverses it."""
     ordered, found = sorted(entries, key=lambda entry: entry.at), dict[str, str]()
     for place, older in enumerate(ordered):
         for newer in ordered[place + 1 :]:
-            if newer.at <= older.at or older.repeats_session_of(newer):
-                continue
-            if any(_is_reversed(one, other, relevance) for one in older.texts for other in newer.texts):
+            if newer.at > older.at and any(
+                _is_reversed(one, other, relevance) for one in older.texts for other in newer.texts
+            ):
                 found[older.id] = newer.id
     return found
 

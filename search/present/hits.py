@@ -539,13 +539,16 @@ class Hits:
         names = self._names.of_all(location.session for location in locations.values())
         cards = self._store.summaries.of_sessions(names) if query.by is Grouping.SESSION else {}
         costs = self._sessions.costs(names, cards) if query.by is Grouping.SESSION else {}
+        later = self._store.memory_edges.successors()
         hits: list[Hit] = []
         for choice in representatives:
             event = choice.event
             if isinstance(choice.standalone, StoredChunk):
                 hit = _chunk_hit(event, choice.standalone)
             elif choice.standalone is not None:
-                hit = memory_hit(event, choice.standalone)
+                successor = later.get(event.key)
+                superseded_by = "" if successor is None else ids.show("memory", successor)
+                hit = replace(memory_hit(event, choice.standalone), superseded_by=superseded_by)
             elif event.key in locations and (choice.observation or event.key in exchanges):
                 location = locations[event.key]
                 hit = exchange_hit(choice, location, exchanges.get(event.key))

@@ -1,14 +1,6 @@
 """Facts that are reversed later: the newest statement is the answer, and the older one is named as earlier."""
 
-from msgspec.structs import replace
-
-from palaver.agents.ask.relevance import newest_first
-from palaver.core.observation import SUMMARY, ObservationType
-from palaver.core.query import Query
-from palaver.search.archive_search import ArchiveSearch
-from palaver.templates.json_output import results_json
-
-from .conftest import Archived, Ask, Said, fixed_renderer
+from .conftest import Ask, Said, fixed_renderer
 
 QUESTION = "is the tide gauge connected to the harbour network"
 NO = ("Is the tide gauge connected to the harbour network", "Checked: the tide gauge is not on the harbour network.", 3)
@@ -67,57 +59,6 @@ def test_a_later_statement_about_something_else_reverses_nothing(ask: Ask) -> No
         assert not any(finding.superseded_by for finding in answer.findings), later
 
 
-def test_a_search_lists_the_newest_statement_first(archived: Archived) -> None:
-    """A reversed hit follows the hit that reverses it, and names it. The next page begins at the same place."""
-    with ArchiveSearch(archived([[NO, OTHER, YES]])) as archive:
-        plain = archive.find(Query.parse(QUESTION))
-        found = newest_first(plain)
-
-    assert [hit.id for hit in plain.hits][:2] == ["ex-1", "ex-3"]
-    assert [(hit.id, hit.reversed_by) for hit in found.hits][:2] == [("ex-3", ""), ("ex-1", "ex-3")]
-    assert [hit.cursor for hit in found.hits] == [hit.cursor for hit in plain.hits]
-    page = fixed_renderer().search(found)
-    assert "(earlier; reversed by ex-3)" in page
-    assert results_json(found)["results"][1]["reversed_by"] == "ex-3"
-
-
-def test_hits_that_state_no_opposite_keep_their_order(archived: Archived) -> None:
-    """Hits about different facts stay in the order of their scores."""
-    with ArchiveSearch(archived([[NO, OTHER]])) as archive:
-        found = archive.find(Query.parse(QUESTION))
-
-        assert newest_first(found) == found
-
-
-def test_a_card_reverses_nothing_of_its_own_session(archived: Archived) -> None:
-    """A card has the time of the end of its session. The card of a later session can reverse an entry."""
-    with ArchiveSearch(archived([[NO, YES]])) as archive:
-        found = archive.find(Query.parse(QUESTION))
-    older, newer = (next(hit for hit in found.hits if hit.id == public) for public in ("ex-1", "ex-2"))
-    card = replace(newer, kind="observation", type=ObservationType.GENERAL, title=f"{SUMMARY}{newer.title}")
-
-    def reversed_by(session: str) -> list[str]:
-        hits = (older, replace(card, session_id=session))
-        return [hit.reversed_by for hit in newest_first(replace(found, hits=hits)).hits]
-
-    assert reversed_by(older.session_id) == ["", ""]
-    assert reversed_by("another-session") == ["", "ex-2"]
-
-
-def test_a_statement_that_names_the_same_cause_reverses_nothing(archived: Archived) -> None:
-    with ArchiveSearch(archived([[NO, YES]])) as archive:
-        found = archive.find(Query.parse("is the tide gauge import finished"))
-    older, newer = (next(hit for hit in found.hits if hit.id == public) for public in ("ex-1", "ex-2"))
-    said = "The tide gauge import is not finished because the seventh column is empty."
-
-    def reversed_by(text: str) -> list[str]:
-        hits = (replace(older, facts=(said,), snippet=""), replace(newer, facts=(text,), snippet=""))
-        return sorted(hit.reversed_by for hit in newest_first(replace(found, hits=hits)).hits)
-
-    assert reversed_by("The tide gauge import is finished because the harbour sends every row.") == ["", "ex-2"]
-    assert reversed_by("The tide gauge import finished early because of the empty seventh column.") == ["", ""]
-
-
 def test_a_later_statement_of_the_same_session_is_the_answer(ask: Ask) -> None:
     """Later entries of the best entry's conversation are compared even if other hits displace them."""
     done = ("Connect it then", "Done: the tide gauge is online as gauge-7.", 9)
@@ -128,3 +69,14 @@ def test_a_later_statement_of_the_same_session_is_the_answer(ask: Ask) -> None:
     answer = ask(QUESTION, [[NO, *buoys, done]])
 
     assert "the tide gauge is online" in answer.findings[0].text
+
+
+def test_a_statement_that_names_the_same_cause_reverses_nothing(ask: Ask) -> None:
+    question = "is the tide gauge import finished"
+    older = (question, "The tide gauge import is not finished because the seventh column is empty.", 3)
+
+    def is_reversed(text: str) -> bool:
+        return any(finding.superseded_by for finding in ask(question, [[older, ("And now", text, 9)]]).findings)
+
+    assert is_reversed("The tide gauge import is finished because the harbour sends every row.")
+    assert not is_reversed("The tide gauge import finished early because of the empty seventh column.")

@@ -213,7 +213,7 @@ def test_a_replaced_observation_follows_its_replacement(history: History) -> Non
 
 
 def test_a_superseded_memory_follows_its_successor(history: History) -> None:
-    """A memory that others superseded one after another follows them, on every page. A proposal moves nothing."""
+    """A memory that others superseded one after another follows and names them, on every page, without proposals."""
     with history.store.transaction():
         old, newer, newest = (
             history.store.memories.insert(Memory(text), 1)
@@ -230,9 +230,11 @@ def test_a_superseded_memory_follows_its_successor(history: History) -> None:
         assert ordered == before if proposed else ordered == [f"mem_{key}" for key in (newest, newer, old)]
     first = Query(("the kettle is filled at noon",), Mode.TEXT, limit=1)
     hits = Hits(history.store, history.engine())
+    names = [hit.superseded_by for hit in hits.search(replace(first, limit=3)).hits]
     second = hits.search(replace(first, cursor=hits.search(first).cursor))
 
     assert before[0] == f"mem_{old}"
+    assert names == ["", f"mem_{newest}", f"mem_{newer}"]
     assert [hit.id for hit in (*hits.search(first).hits, *second.hits)] == [f"mem_{newest}", f"mem_{newer}"]
 
 
