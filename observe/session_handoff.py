@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -129,8 +129,7 @@ class HandoffWriter:
         edits = sorted(self._store.edits.of_exchanges(keys), key=lambda edit: -order[edit.exchange])
         latest: dict[str, int] = {}
         for edit in edits:
-            foreign = PureWindowsPath(edit.path).drive  # `absolute_path` would join it to the folder on other systems
-            latest.setdefault(edit.path if foreign else edit.absolute_path, edit.exchange)
+            latest.setdefault(edit.absolute_path, edit.exchange)
         for path, key in islice(latest.items(), _FILES):
             name = os.path.relpath(path, session.cwd) if Path(path).is_relative_to(session.cwd or "/") else path
             state, digest = _state(folder / name if folder else Path(path), session.ended)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from ..archiver.store import Store
-from ..archiver.store.exchange_table import Edit
+from ..archiver.store.exchange_table import Edit, absolute_path
 from ..core import ids
 from ..core.transcript_page import Call
 from ..observe.transcript.session_views import SessionViews
@@ -72,14 +72,19 @@ def _absolute(store: Store, path: str, session: str) -> str:
     """Return a path below the working folder of a session, if it is relative and the session is archived."""
     numbers = store.sessions.beginning_with(session) if session else []
     folder = store.sessions.load(numbers[0]).cwd if numbers else ""
-    return str(PurePath(folder) / path) if path else ""
+    return absolute_path(path, folder) if path else ""
 
 
 def _edits_of(store: Store, path: str) -> list[Edit]:
     """Return the edits of the files whose path ends with these folders and this name, the newest first."""
-    parts = PurePath(path).parts
+    parts = _parts(path)
     edits = store.edits.of_names([parts[-1]], _READ) if parts else []
-    return [edit for edit in edits if PurePath(edit.absolute_path).parts[-len(parts) :] == parts]
+    return [edit for edit in edits if _parts(edit.absolute_path)[-len(parts) :] == parts]
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """Return the folders and the name in a path with the separators of any system."""
+    return PurePath(path.replace("\\", "/")).parts
 
 
 def _exchanges(views: SessionViews, store: Store, edits: list[Edit]) -> Iterator[EditedExchange]:

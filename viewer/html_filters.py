@@ -102,7 +102,7 @@ def marked(text: str, words: Sequence[str]) -> Markup:
 
 def file_name(path: str) -> str:
     """Return the last two parts of a path, with which a list shows a file."""
-    return "/".join(path.rstrip("/").split("/")[-2:])
+    return "/".join(path.replace("\\", "/").rstrip("/").split("/")[-2:])
 
 
 def price(cost: NanoDollars) -> str:

@@ -10,9 +10,10 @@ do not parse the raw copies again.
 """
 
 import json
+import ntpath
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import PureWindowsPath
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -44,7 +45,14 @@ class Edit(NamedTuple):
     @property
     def absolute_path(self) -> str:
         """Normalised absolute path. A relative `path` is joined to `cwd`, the agent's working folder."""
-        return os.path.normpath(Path(self.cwd) / self.path)
+        return absolute_path(self.path, self.cwd)
+
+
+def absolute_path(path: str, folder: str) -> str:
+    """Return the normalised path of a file in a folder. Paths with a drive are those of Windows on every system."""
+    is_windows = any(PureWindowsPath(name).drive for name in (path, folder))
+    system = ntpath if is_windows else os.path
+    return system.normpath(system.join(folder, path))
 
 
 class EditTable:

@@ -137,14 +137,15 @@ class SessionList:
 
 def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
     """Return the SQL condition for a filter, and its values."""
-    edits = "SELECT i.session FROM edited_file d JOIN item i ON i.key = d.exchange WHERE instr(lower(d.path), ?)"
+    edits = """SELECT i.session FROM edited_file d JOIN item i ON i.key = d.exchange
+        WHERE instr(replace(lower(d.path), '\\', '/'), ?)"""
     conditions: dict[str, Value] = {
         "s.kind = ?": None if filters.subagents else str(SessionKind.MAIN),
         "s.project = ?": filters.project or None,
         "s.agent = ?": filters.agent or None,
         "s.branch = ?": filters.branch or None,
         "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": filters.model or None,
-        f"s.id IN ({edits})": filters.edited.lower() or None,
+        f"s.id IN ({edits})": filters.edited.lower().replace("\\", "/") or None,
         "s.id IN (SELECT session FROM session_tag WHERE tag = ?)": filters.tag or None,
         "s.parent_id = ?": filters.parent or None,
         f"{_TIME} >= ?": filters.after,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from palaver.archiver.store import Edit
+from palaver.archiver.store.exchange_table import absolute_path
 
 from ..formats.claude_code.claude_lines import assistant, result, tool, user
 from ..history import ORIGINAL, History
@@ -47,6 +48,18 @@ def test_a_file_is_found_by_its_name(history: History) -> None:
     assert names(edits.of_names(["b.py"], 10)) == ["b.py"]
     assert edits.of_names(["*.py"], 10) == edits.of_names(["%"], 10) == edits.of_names([""], 10) == []
     assert len(edits.of_names(["a.py", "b.py"], 2)) == 2
+
+
+def test_paths_with_a_drive_are_those_of_windows_on_every_system() -> None:
+    expected = {
+        ("src\\app.py", "D:\\shed"): "D:\\shed\\src\\app.py",
+        ("src/app.py", "D:\\shed"): "D:\\shed\\src\\app.py",
+        ("D:\\shed\\app.py", "D:\\shed"): "D:\\shed\\app.py",
+        ("src/../app.py", "/shed"): "/shed/app.py",
+        ("/barn/app.py", "/shed"): "/barn/app.py",
+    }
+
+    assert {names: absolute_path(*names) for names in expected} == expected
 
 
 def test_edits_of_a_session_are_listed_newest_first(history: History) -> None:
