@@ -14,21 +14,22 @@ from starlette.routing import BaseRoute
 
 from ..archiver.lines import one_line
 from ..archiver.store import Store
+from ..archiver.store.observation_table import StoredObservation
 from ..core import ids
-from ..core.observation import ObservationType
-from ..core.query import Query
+from ..core.observation import Observation, ObservationType
 from ..core.results import Detail
+from ..search.present.details import SessionNames
 from ..templates.environment import has_transcript, label
 from .gate import BASE
 from .html_filters import day_name, type_name
 from .markdown_html import markdown
-from .pages import archive_of, redirect, render, route
-from .search_page import evidence_address, listed_hit
+from .pages import archive_of, page_number, redirect, render, route
+from .search_page import evidence_address
 
 _ROWS: Final = 50
+"""Observations on one page."""
 _QUOTE: Final = 600
 """Maximum characters of a quote. Stored quotes are short; the rest of their line is added."""
-"""Observations on one page."""
 
 
 class Proof(NamedTuple):
@@ -40,33 +41,55 @@ class Proof(NamedTuple):
     quotes: list[str]
 
 
+class ListedObservation(NamedTuple):
+    """Observation in the list, with the project and the title of its session, and the address of its evidence."""
+
+    id: str
+    observation: Observation
+    project: str
+    session_title: str
+    evidence: str
+
+
 def observations(request: Request) -> Response:
     """Show observations by day, the newest first, of the type and project in the address."""
-    archive = archive_of(request)
+    store = archive_of(request).store
     chosen = {name: value for name in ("type", "project") if (value := request.query_params.get(name, ""))}
-    query = Query.newest(
-        limit=_ROWS,
-        cursor=request.query_params.get("cursor", ""),
-        kinds=["observation"],
-        types=[chosen["type"]] if "type" in chosen else [],
-        projects=[chosen["project"]] if "project" in chosen else [],
-    )
-    results = archive.search.find(query)
-    hits = [listed_hit(hit) for hit in results.hits]
-    counts = Counter(archive.store.observations.count_by_type())
-    projects = archive.store.sessions.totals_by_project()
+    counts = Counter(store.observations.count_by_type(chosen.get("project", "")))
+    total = counts[chosen["type"]] if "type" in chosen else counts.total()
+    page = page_number(request)
+    first = (page - 1) * _ROWS
+    rows = _listed(store, store.observations.page(chosen.get("type", ""), chosen.get("project", ""), _ROWS, first))
+    projects = store.sessions.totals_by_project()
     return render(
         request,
         "observations.html.j2",
-        days=[(name, list(group)) for name, group in groupby(hits, key=lambda entry: day_name(entry.hit.at))],
-        types=[(kind, counts[kind], _address(chosen, type=kind)) for kind in ObservationType if counts[kind]],
+        days=[(name, list(group)) for name, group in groupby(rows, key=lambda row: day_name(row.observation.at))],
+        types=[
+            (kind, counts[kind], _address(chosen, type=kind))
+            for kind in ObservationType
+            if counts[kind] or kind == chosen.get("type")
+        ],
         all_types=_address(chosen, type=""),
         chosen=chosen,
         projects=sorted(filter(None, (project.name for project in projects)), key=str.lower),
-        total=counts[chosen["type"]] if "type" in chosen else counts.total(),
-        older=_address(chosen, cursor=results.cursor) if results.cursor else "",
-        first=_address(chosen) if query.cursor else "",
+        total=total,
+        newer=_address(chosen, page=str(page - 1)) if page > 1 else "",
+        older=_address(chosen, page=str(page + 1)) if first + _ROWS < total else "",
     )
+
+
+def _listed(store: Store, page: Sequence[StoredObservation]) -> list[ListedObservation]:
+    numbers = {stored.session for stored in page}
+    sessions, addresses = store.sessions.several(numbers), store.session_list.addresses(numbers)
+    names, rows = SessionNames(store).of_all(numbers), list[ListedObservation]()
+    for stored in page:
+        public, lines = ids.show("observation", stored.key), stored.observation.lines
+        address = addresses[stored.session]
+        evidence = evidence_address(address, address, lines[0], public) if lines else ""
+        title = names[stored.session].title
+        rows.append(ListedObservation(public, stored.observation, sessions[stored.session].project, title, evidence))
+    return rows
 
 
 def item(request: Request) -> Response:

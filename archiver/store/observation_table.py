@@ -188,9 +188,24 @@ class ObservationTable:
         )
         return [stored_of(row) for row in rows]
 
-    def count_by_type(self) -> dict[str, int]:
-        """Return the number of observations of each type, the most frequent first."""
-        return dict(self._db.rows("SELECT type, count(*) FROM observation GROUP BY type ORDER BY 2 DESC, 1"))
+    def page(self, kind: str, project: str, limit: int, offset: int) -> list[StoredObservation]:
+        """Return a page of the observations of a type and a project, newest first. Empty texts are no conditions."""
+        rows = self._db.rows(
+            f"""SELECT {COLUMNS} {FROM} JOIN session s ON s.id = i.session
+                WHERE (?1 = '' OR o.type = ?1) AND (?2 = '' OR s.project = ?2)
+                ORDER BY i.at DESC, o.exchange DESC, i.key LIMIT ?3 OFFSET ?4""",
+            (kind, project, limit, offset),
+        )
+        return [*map(stored_of, rows)]
+
+    def count_by_type(self, project: str = "") -> dict[str, int]:
+        """Return the number of observations of each type, the most frequent first. With `project`, only of this one."""
+        rows = self._db.rows(
+            f"""SELECT o.type, count(*) {FROM} JOIN session s ON s.id = i.session WHERE ?1 = '' OR s.project = ?1
+                GROUP BY o.type ORDER BY 2 DESC, 1""",
+            (project,),
+        )
+        return dict(rows)
 
     def count_refused(self) -> int:
         """Count the extracted facts that were refused because their quote is not in the transcript."""

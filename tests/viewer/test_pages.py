@@ -9,6 +9,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -386,6 +387,31 @@ def test_a_file_has_a_page_with_its_edits_over_all_sessions(viewer: Viewer, buil
             assert 'class="diff"' in viewer.page(unescape(link))
         for link in re.findall(r'href="/view(/sessions/[^"]*\?item=[^"]*)"', html):
             viewer.page(link)
+
+
+def test_the_list_of_observations_has_as_many_rows_as_it_counts(viewer: Viewer) -> None:
+    """All observations of an exchange are listed, on as many pages as they need."""
+
+    def listed(path: str) -> list[str]:
+        html = viewer.page(path)
+        older = re.search(r'href="/view([^"]*)" rel="next"', html)
+        return [
+            *re.findall(r'href="/view/items/([^"]*)" data-row', html),
+            *(listed(unescape(older[1])) if older else ()),
+        ]
+
+    counts = {
+        unescape(address): int(count)
+        for address, count in re.findall(
+            r'href="/view([^"]*)">\w+ <span class="muted num">(\d+)<', viewer.page("/observations")
+        )
+    }
+
+    assert {address: len(set(listed(address))) for address in counts} == counts
+    assert len(listed("/observations")) == sum(counts.values())
+    [project, *_] = re.findall(r"<option>([^<]+)</option>", viewer.page("/observations"))
+    own = f"/observations?project={quote(project)}"
+    assert f"{len(listed(own))} observations" in text_of(viewer.page(own))
 
 
 def test_types_of_observations_have_names_for_people(viewer: Viewer) -> None:
