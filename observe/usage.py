@@ -116,7 +116,8 @@ class TokenUsage:
             [_Spent(reply, number, prices.cost(reply)) for reply in self._store.usage.replies(sources)]
             for sources in ([number], numbers)
         )
-        own = [spending for spending in own if spending.reply.completeness is not progress]  # It is of a sub-agent.
+        if session.kind is not SessionKind.SUBAGENT:  # Progress of a session is of its sub-agents.
+            own = [spending for spending in own if spending.reply.completeness is not progress]
         return _row(session.native_id, own), _row(session.native_id, total)
 
     def _rows(self, by: UsageGroup, spent: Sequence[_Spent], sessions: "_Sessions") -> list[UsageRow]:

@@ -11,6 +11,7 @@ from ..archiver.store import Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.reports import grouped
 from ..core.time_expressions import between
+from ..search.present.details import SessionNames
 from .gate import BASE
 from .pages import archive_of, page_number, render, route
 from .session_rows import columns_of, rows_of
@@ -51,6 +52,7 @@ def sessions(request: Request) -> Response:
         columns=columns_of(rows),
         chosen=chosen,
         labels=_LABELS,
+        parent_title=_title(store, chosen.get("parent", "")),
         without={name: _address(chosen, without=name) for name in chosen},
         projects=sorted(filter(None, (project.name for project in totals)), key=str.lower),
         agents=store.session_list.agents(),
@@ -73,6 +75,12 @@ def _filter(store: Store, chosen: dict[str, str]) -> SessionFilter:
     parent = next((session.native_id for session in parents.values()), parent)
     is_with_subagents = "subagents" in chosen or parent != ""
     return SessionFilter(**names, parent=parent, after=after, before=before, subagents=is_with_subagents)
+
+
+def _title(store: Store, session: str) -> str:
+    """Return the title of the session with this ID, or the ID of an unknown one."""
+    numbers = store.sessions.beginning_with(session) if session else []
+    return (SessionNames(store).title(numbers[0]) if numbers else "") or session
 
 
 def _address(chosen: dict[str, str], *, without: str = "", page: int = 1) -> str:

@@ -152,6 +152,9 @@ def test_the_output_of_a_sub_agent_in_progress_records_is_partial(history: Histo
         number = history.store.sessions.find("claude-code", ORIGINAL)
         assert number is not None
         own, total = archive.usage.of_session(number)
+        [subagent_number] = history.store.sessions.subagents(history.store.sessions.load(number))
+        of_subagent = archive.usage.of_session(subagent_number)
+    assert [row.counts.output for row in of_subagent] == [3, 3]
     assert (own.counts.output, total.counts.output, own.cost, total.cost) == (10, 13, 200_000, 330_000)
 
 

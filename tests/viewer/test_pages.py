@@ -296,7 +296,10 @@ def test_the_sub_agents_of_a_session_are_listed(viewer: Viewer) -> None:
     session = "/sessions/3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204"
     [link] = re.findall(r'href="/view(/sessions\?parent=[^"]*)"', viewer.page(session))
 
+    title = re.search(r"<h1>(.*?)</h1>", viewer.page(session))
+    assert title
     assert viewer.page(link).count("data-row") == 1
+    assert f"Sub-agents of “{title[1]}”" in viewer.page(link)
 
 
 def test_the_calendar_accounts_for_every_exchange(own: Viewer, tmp_path: Path) -> None:
