@@ -279,14 +279,16 @@ class SubagentAnswer(Struct, frozen=True):
         parent: Name of this session in addresses.
         part: Number of its file with the answer.
         line: Line of the answer or, without an answer, of the call.
-        text: The answer, or an empty string if none is recorded.
+        position: Position of the answer on its line.
+        text: The answer, or an empty text if none is recorded.
         outcome: Outcome of the call.
     """
 
     parent: str
     part: int
     line: int
-    text: str
+    position: int
+    text: ClippedText
     outcome: Outcome
 
 

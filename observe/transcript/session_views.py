@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...archiver.copies.raw_copy import RawArchive
 from ...archiver.deletion.suppression import SuppressionList
 from ...archiver.lines import is_media_label, one_line
@@ -19,6 +21,7 @@ from ...core.transcript_page import (
     Call,
     CallDetail,
     CardFact,
+    ClippedText,
     FileEdits,
     FoundText,
     Outcome,
@@ -31,6 +34,7 @@ from ...core.transcript_page import (
 from ...search.present.details import SessionNames
 from ...search.present.transcript_reader import TranscriptReader
 from .call_details import CallDetails
+from .clipping import clip_text
 from .steps import placed
 from .transcript_pages import SessionFile, TranscriptPages, session_name
 
@@ -42,7 +46,6 @@ _MATCHES: Final = 200
 """Maximum number of matches."""
 _FILES: Final = 200
 """Maximum number of files in the list of edits."""
-_SUBAGENT_TEXT: Final = 20_000
 _RUNNING: Final = 3_600_000
 """Milliseconds after its last entry during which a session counts as running."""
 _ADDED: Final = re.compile(r"\n*agentId: \S+ \(for resuming[^\n]*\n(?s:<usage>.*</usage>)?\s*\Z")
@@ -145,17 +148,18 @@ class SessionViews:
             exchanges=0,
         )
 
-    def subagent(self, detail: CallDetail) -> tuple[str, str]:
+    def subagent(self, detail: CallDetail) -> tuple[ClippedText, ClippedText]:
         """Return the prompt and the last answer of the sub-agent that a call started.
 
         Without an archived session of the sub-agent, or if it ends before the answer, they are those of the call.
         """
-        prompt, answer = detail.input.text.partition("\n")[2] or detail.input.text, ""
+        prompt, answer = replace(detail.input, text=detail.input.text.partition("\n")[2] or detail.input.text), ""
         if detail.call.subagent is not None:
             number = self.number(detail.call.subagent.session)
             first, last = self._store.exchanges.first_of_session(number), self._store.exchanges.last_of_session(number)
-            prompt, answer = (first.prompt if first else "") or prompt, last.answer if last else ""
-        return _beginning(prompt), _beginning(answer) or _answer_in(detail)
+            prompt = clip_text(first.prompt) if first and first.prompt else prompt
+            answer = last.answer if last else ""
+        return prompt, clip_text(answer) if answer else _answer_in(detail)
 
     def answer_of(self, number: int) -> SubagentAnswer | None:
         """Return the answer that a sub-agent gave to its parent, or None if no archived call started the session.
@@ -173,10 +177,10 @@ class SessionViews:
             part = files.index(entry.source) + 1
             place = self.call_at(entry.session, part, call.turn.line, call.position)
             detail = self.details.call(entry.session, part, *place)
-            answer = _answer_in(detail) if started.subagents == 1 else ""
+            answer = _answer_in(detail) if started.subagents == 1 else ClippedText("")
             line = detail.call.result_line or detail.call.line
             parent = session_name(self._store, entry.session)
-            return SubagentAnswer(parent, part, line, answer, detail.call.outcome)
+            return SubagentAnswer(parent, part, line, detail.result_position, answer, detail.call.outcome)
         return None
 
     def place_of(self, item: str, line: int, text: str = "") -> tuple[int, int] | None:
@@ -278,14 +282,11 @@ def _line_with(exchange: Exchange, text: str) -> int | None:
     return -line if words and count * 2 >= len(words) else None
 
 
-def _answer_in(detail: CallDetail) -> str:
-    """Return the answer of a sub-agent in the result of its call, or an empty string if it did not answer."""
-    text = "" if detail.call.outcome is not Outcome.DONE else detail.output.text
-    return "" if text.startswith(_LAUNCHED) else _beginning(_ADDED.sub("", text))
-
-
-def _beginning(text: str) -> str:
-    return text if len(text) <= _SUBAGENT_TEXT else f"{text[:_SUBAGENT_TEXT]}…"
+def _answer_in(detail: CallDetail) -> ClippedText:
+    """Return the answer of a sub-agent in the result of its call, or an empty text if it did not answer."""
+    if detail.call.outcome is not Outcome.DONE or detail.output.text.startswith(_LAUNCHED):
+        return ClippedText("")
+    return replace(detail.output, text=_ADDED.sub("", detail.output.text))
 
 
 def _first_words(prompt: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from palaver.core.errors import InvalidInput
 from palaver.core.tokens import TokenCounts
-from palaver.core.transcript_page import Outcome, Step, StepKind, SubagentAnswer, TranscriptPage
+from palaver.core.transcript_page import ClippedText, Outcome, Step, StepKind, SubagentAnswer, TranscriptPage
 from palaver.observe.transcript.session_views import SessionViews
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
@@ -162,7 +162,10 @@ def test_a_sub_agent_is_linked_to_its_call(tmp_path: Path) -> None:
         detail = views.details.call(number, 1, step, 0)
 
         assert views.number(link.session) == own
-        assert views.subagent(detail) == ("Find the bug in the parser.", "It is in line 3.")
+        assert views.subagent(detail) == (
+            ClippedText("Find the bug in the parser."),
+            ClippedText("It is in line 3."),
+        )
         assert steps(views.pages.page(own))[0].kind is StepKind.TASK
 
 
@@ -177,7 +180,21 @@ def test_a_sub_agent_is_linked_to_its_call(tmp_path: Path) -> None:
 def test_the_answer_of_a_sub_agent_is_the_result_of_its_call(tmp_path: Path, output: str, answer: str) -> None:
     """Claude Code ends the transcript of a sub-agent before its answer."""
     with delegated(tmp_path, output, assistant(tool("Read", {"file_path": "/a.py"}, "toolu-2"))) as (views, _, own):
-        assert views.answer_of(own) == SubagentAnswer(ORIGINAL, 1, 3, answer, Outcome.DONE)
+        assert views.answer_of(own) == SubagentAnswer(ORIGINAL, 1, 3, 0, ClippedText(answer), Outcome.DONE)
+
+
+def test_a_long_answer_of_a_sub_agent_is_shown_up_to_a_limit(tmp_path: Path) -> None:
+    """`hidden` counts the characters that the page of the text shows."""
+    output = "It is in line 3.\n" * 5_000
+    call = assistant(tool("Read", {"file_path": "/a.py"}, "toolu-2"))
+    with delegated(tmp_path, output, call) as (views, number, own):
+        answer = views.answer_of(own)
+        assert answer
+        start = len(answer.text.text)
+        following = views.details.text(number, answer.part, answer.line, answer.position, start)
+
+    assert answer.text.hidden > 0
+    assert f"{answer.text.text}{following.text}".split() == output.split()
 
 
 def test_only_a_sub_agent_has_an_answer_to_a_parent(tmp_path: Path) -> None:
