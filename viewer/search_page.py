@@ -15,6 +15,8 @@ from ..core.errors import InvalidInput
 from ..core.observation import ObservationType
 from ..core.query import LISTS, HitKind, Mode, Query
 from ..core.results import Hit, Results
+from ..observe.archive import Archive
+from ..search.present.details import SessionNames
 from ..templates.environment import label
 from ..templates.render import listed_title
 from .gate import BASE
@@ -57,6 +59,13 @@ class ListedHit(NamedTuple):
     evidence: str
 
 
+class NamedPage(NamedTuple):
+    """Page of the item or session whose ID is the query: its path below `BASE`, and its title."""
+
+    path: str
+    title: str
+
+
 def search(request: Request) -> Response:
     """Show the hits of the query in the address."""
     parameters = {name: value for name, value in request.query_params.items() if value.strip()}
@@ -81,6 +90,7 @@ def search(request: Request) -> Response:
         results=results,
         problem=None,
         hits=[listed_hit(hit) for hit in listed],
+        named=_named(archive_of(request), text),
         labelled=_labelled(archive_of(request).store, text) if "cursor" not in parameters else [],
         facets=_facets(results, parameters),
         explain="explain" in parameters,
@@ -98,13 +108,22 @@ def search(request: Request) -> Response:
 def find(request: Request) -> Response:
     """Redirect to the page of the session or item with an ID, or else to the search for the words."""
     text = request.query_params.get("q", "").strip()
-    if ids.canonical(text):
-        return redirect(f"/items/{ids.canonical(text)}")
-    store = archive_of(request).store
+    named = _named(archive_of(request), text)
+    return redirect(named.path if named else f"/search?{urlencode({'q': text})}")
+
+
+def _named(archive: Archive, text: str) -> NamedPage | None:
+    """Return the page of the item or session with an ID, or None if the text is no ID, or that of several sessions."""
+    if public := ids.canonical(text):
+        details, _ = archive.search.look_up([public])
+        return next((NamedPage(f"/items/{detail.id}", detail.observation.name) for detail in details), None)
+    store = archive.store
     matches = store.sessions.beginning_with(text) if text and " " not in text else []
-    if len(matches) == 1:
-        return redirect(f"/sessions/{quote(store.session_list.addresses(matches)[matches[0]])}")
-    return redirect(f"/search?{urlencode({'q': text})}")
+    if len(matches) != 1:
+        return None
+    [number] = matches
+    address = store.session_list.addresses(matches)[number]
+    return NamedPage(f"/sessions/{quote(address)}", SessionNames(store).title(number) or "Untitled session")
 
 
 def listed_hit(hit: Hit) -> ListedHit:

@@ -170,6 +170,19 @@ def test_words_of_the_command_open_the_search(viewer: Viewer) -> None:
     assert answer.headers["location"] == "/view/search?q=port+in+use"
 
 
+def test_a_search_for_an_id_leads_to_its_item_or_session(viewer: Viewer) -> None:
+    session = "3a17e5d0-91f4-4b8a-a2e6-7d3c0b5f8204"
+    [item, *_] = re.findall(r"/items/(obs-\d+)", viewer.page("/observations"))
+    addresses = dict.fromkeys((item, item.upper().replace("-", "_")), f"items/{item}")
+    addresses |= {"ex-1": "items/ex-1", session[:8]: f"sessions/{session}"}
+
+    for text, address in addresses.items():
+        html = viewer.page(f"/search?q={text}")
+        assert f'is the ID of <a href="/view/{address}">' in html
+        assert "No hits" not in html
+    assert "is the ID of" not in viewer.page("/search?q=obs-999999")
+
+
 def test_an_empty_result_is_explained(viewer: Viewer) -> None:
     assert "No match for zzzqqq" in text_of(viewer.page("/search?q=zzzqqq"))
 
