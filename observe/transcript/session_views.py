@@ -201,9 +201,10 @@ class SessionViews:
 
     def outline(self, number: int) -> list[OutlinePrompt]:
         """Return the prompts of a session in order."""
+        before = self.pages.exchanges_before(self.pages.files(number))
         return [
             OutlinePrompt(
-                exchange.ordinal + 1, part, turn.line, _first_words(turn.text), turn.at,
+                before[part - 1] + exchange.ordinal + 1, part, turn.line, _first_words(turn.text), turn.at,
                 rewound=not turn.active, compacted=any(entry.kind is Kind.COMPACTION for entry in exchange.turns),
             )
             for part, _, exchange in self._exchanges(number)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct
@@ -118,7 +119,14 @@ class TranscriptPages:
             earlier=_earlier(drafts, spans), later=_later(drafts, spans),
             copied_from=session_name(self._store, copied[0]) if copied else "", copied_lines=copied[1] if copied else 0,
         )  # fmt: skip
-        return replace(page, exchanges=tuple(self._completed(drafts, file)))
+        before = self.exchanges_before(files)[part - 1]
+        completed = self._completed(drafts, file)
+        return replace(page, exchanges=tuple(replace(one, number=before + one.number) for one in completed))
+
+    def exchanges_before(self, files: Sequence[SessionFile]) -> list[int]:
+        """Return, for each file of a session, the number of exchanges in the files before it."""
+        spans = (self._store.exchanges.spans(file.source.id or 0) for file in files)
+        return [0, *accumulate(own[-1].ordinal + 1 if own else 0 for own in spans)][:-1]
 
     def stored_result(self, file: SessionFile, output: str) -> bytes:
         """Return the beginning of the result file that the output of a call names, or an empty byte string."""

@@ -225,6 +225,18 @@ def test_a_rewound_part_is_marked(history: History) -> None:
     assert [step.text for step in shown if step.rewound] == ["two?", "two!"]
 
 
+def test_the_exchanges_of_a_session_in_several_files_have_consecutive_numbers(history: History) -> None:
+    history.write(talk("one", "two"))
+    history.write(talk("three", "four"), project="yard", at=2)
+    history.ingest()
+    views = SessionViews(history.home, history.store)
+    number = views.number(ORIGINAL)
+    pages = [views.pages.page(number, part=part) for part in (1, 2)]
+
+    assert [[exchange.number for exchange in page.exchanges] for page in pages] == [[1, 2], [3, 4]]
+    assert [(prompt.part, prompt.number) for prompt in views.outline(number)] == [(1, 1), (1, 2), (2, 3), (2, 4)]
+
+
 def test_a_part_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with viewed(tmp_path, conversation(user("Hello"))) as (views, number, _):
         with pytest.raises(InvalidInput, match="no file 2"):
