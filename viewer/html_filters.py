@@ -28,8 +28,8 @@ _ORIGINS: Final = {
     "assistant": "the agent",
     "document": "a document",
     "imported": "an imported file",
-    "tool": "a tool",
-    "external": "a tool or a web page",
+    "tool": "output of a tool",
+    "external": "can repeat a web page or other external text",
 }
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -114,7 +114,9 @@ def row_price(row: UsageRow) -> str:
     """Format the list price of a row of usage. A price that is at least the amount ends with `+`."""
     if row.unpriced_tokens and not row.cost:
         return "unknown"
-    return f"{dollars(row.cost)}+" if row.is_minimum else price(row.cost)
+    if row.is_minimum:
+        return "$0.00+" if row.cost < DOLLAR // 100 else f"{dollars(row.cost)}+"
+    return price(row.cost)
 
 
 def type_name(name: str) -> str:
@@ -129,7 +131,7 @@ def namespace_name(namespace: str) -> str:
 
 
 def origin_name(origin: str) -> str:
-    """Return who said a text, by its origin."""
+    """Return the author of a text, or its least trusted source, by its origin."""
     return _ORIGINS.get(str(origin), str(origin))
 
 
