@@ -1,4 +1,4 @@
-"""Home page: open items, recent sessions, activity, projects and the state of the archive. All open items."""
+"""Home page: open items, recent sessions, activity, projects and the state of the archive. Open and dismissed items."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -84,6 +84,23 @@ def open_items(request: Request) -> Response:
     )
 
 
+def dismissed_items(request: Request) -> Response:
+    """Show the dismissed items, each with the latest session that states it, the latest first."""
+    store = archive_of(request).store
+    cards = store.summaries.of_sessions(store.session_labels.with_dismissals())
+    sessions = dict[str, int]()
+    for number, card in sorted(cards.items(), key=lambda entry: entry[1].observation.at or 0, reverse=True):
+        facts = card.observation.facts
+        listed = store.session_labels.undismissed(number, facts)
+        for fact in facts:
+            if fact not in listed:
+                sessions.setdefault(fact, number)
+    rows = {row.path: row for row in rows_of(store, list(dict.fromkeys(sessions.values())))}
+    addresses = store.session_list.addresses(sessions.values())
+    items = [(fact, rows[addresses[number]]) for fact, number in sessions.items()]
+    return render(request, "dismissed.html.j2", items=items)
+
+
 def dismiss(request: Request) -> Response:
     """Leave an open item out of lists, also where earlier sessions state the same, or undo this."""
     form, store = form_of(request), archive_of(request).store
@@ -116,5 +133,6 @@ def _by_session(items: Iterable[OpenItem]) -> list[tuple[str, list[OpenItem]]]:
 routes: Final[list[BaseRoute]] = [
     route("/", home),
     route("/open", open_items, slow=True),
+    route("/open/dismissed", dismissed_items),
     route("/dismiss", dismiss, post=True, slow=True),
 ]

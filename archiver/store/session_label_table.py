@@ -109,6 +109,10 @@ class SessionLabelTable:
         }
         return tuple(fact for fact in facts if not dismissed or _hash(fact) not in dismissed)
 
+    def with_dismissals(self) -> list[int]:
+        """Return the sessions of which the user dismissed facts."""
+        return self._db.numbers("SELECT DISTINCT session FROM dismissed_fact")
+
     def drop_dismissals(self, sessions: Collection[int]) -> None:
         """Forget what was dismissed of these sessions, because hashes of deleted text must not stay."""
         self._db.run(f"DELETE FROM dismissed_fact WHERE session {AMONG}", (listed(sessions),))

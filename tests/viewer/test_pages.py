@@ -33,6 +33,7 @@ from .viewing import Viewer, text_of, viewing
 PAGES = (
     "/",
     "/open",
+    "/open/dismissed",
     "/sessions",
     "/sessions?project=nothing",
     "/sessions?subagents=1&page=99",
@@ -387,6 +388,11 @@ def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_p
     assert "Dismissed: " in text_of(dismissed)
     assert dismissed.count("Leave this out of the list") == len(items) - 1
     assert "Open and next · Palaver" in dismissed
+    page = own.page("/open/dismissed")
+    assert [unescape(item) for item in re.findall(r'name="item" value="([^"]*)"', page)] == items[:1]
+    restored = own.submit("/dismiss", {"item": items[0], "undo": "1", "all": "1"})
+    assert restored.count("Leave this out of the list") == len(items)
+    assert "You dismissed no item" in own.page("/open/dismissed")
 
 
 def test_a_file_has_a_page_with_its_edits_over_all_sessions(viewer: Viewer, built: Home) -> None:
