@@ -55,8 +55,8 @@ TELLING = 3
 class CommitMessage(Struct, frozen=True):
     """Commit made on the command line.
 
-    `done` is False if the command failed and no reply says that the commit succeeded. A command can fail although the
-    commit was made, for example because of a hook.
+    `done` is False if the command failed or has no result, and no reply says that the commit succeeded. A command can
+    fail although the commit was made, for example because of a hook.
     """
 
     subject: str
@@ -217,7 +217,7 @@ def _commits(turns: Sequence[Turn], results: dict[str, Turn]) -> Iterator[Commit
             if len(subject) < 4:
                 continue
             body = Turn(turn.line, turn.speaker, turn.kind, _unwrap("\n".join(lines[1:])))
-            done = claimed or turn.call not in results or not _refused(results[turn.call])
+            done = claimed or not turn.call or (turn.call in results and not _refused(results[turn.call]))
             statements_at = tuple(with_valid_quotes(statements(body), turn))
             found.pop(subject, None)
             found[subject] = CommitMessage(subject, statements_at, quote_of(lines[0]), turn.line, done)

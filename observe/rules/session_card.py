@@ -11,17 +11,28 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from ...archiver.store import MODEL_PREFIX
 from ...core.conversation import Exchange, Kind, Origin, Session, least
 from ...core.observation import SUMMARY, CardPart, Evidence, Observation, ObservationType
+from ...core.reports import many
 from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
-from .exchange_analysis import CHORE, accepted_commits, analyze_exchange, most_telling, verify
+from .exchange_analysis import (
+    CHORE,
+    MINOR,
+    CommitMessage,
+    ExchangeAnalysis,
+    accepted_commits,
+    analyze_exchange,
+    most_telling,
+    verify,
+)
 from .notes import HandoffNote, NoteLabel, notes_of
 from .outcome import remarks_of
 from .rule_extractor import bad_end, closing_notes
-from .salience import CHANGED, salience
+from .salience import CHANGED, phrases, salience
 from .statements import Statement, is_filler, is_guess, is_pitfall, names_cause
-from .titles import is_aside
-from .user_request import UserRequest, is_specific, read_request, stands_alone, trim_to_budget
+from .titles import bottom_line, is_aside
+from .user_request import UserRequest, is_specific, stands_alone, trim_to_budget
 
 _OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 5, 3
 """Maximum number of facts by label."""
@@ -31,6 +42,10 @@ _FACT_MAX = 180
 _TELLING = 5
 """Minimum salience of a cause or a pitfall."""
 _ADDITIONS = {ObservationType.BUG_FIX, ObservationType.REFACTOR, ObservationType.TEST}
+_REPORTED = phrases("session_card.reported")
+"""Pattern for a result that is no change of code: `drafted the plan at …`."""
+_BESIDE = re.compile(r"also\b|.{0,90}\btests? (?:added|confirm|cover|pass|verif)", re.IGNORECASE)
+"""Pattern for a change beside the result: a further detail, or a test of the result."""
 _WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
 """Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
@@ -38,6 +53,8 @@ _REPEATED = 0.7
 Only the first five letters of each word are compared.
 """
 CardFact = tuple[str, Evidence]
+Work = tuple[Exchange, ExchangeAnalysis]
+"""Exchange with its analysis."""
 
 
 def build_card(
@@ -46,7 +63,7 @@ def build_card(
     exchanges: Sequence[Exchange],
     replaced: Collection[Observation] = (),
 ) -> Observation | None:
-    """Return the card of a session, or None if it would only repeat the request or the session's only observation.
+    """Return the card of a session, or None if it would only repeat the request or the session's only finding.
 
     Args:
         parts: Observations of the session, in order.
@@ -55,17 +72,19 @@ def build_card(
         replaced: Observations that a later one replaces. They are not results of the session.
     """
     parts = [part for part in parts if part.evidence]
-    requests = [*map(read_request, exchanges)]
+    work = [(exchange, analyze_exchange(exchange)) for exchange in exchanges]
+    requests = [analysis.request for _, analysis in work]
     notes, origin = _verified(_notes(exchanges), exchanges)
     in_force = [part for part in parts if part not in replaced] or parts
     title = _title(in_force, session, exchanges, requests)
     asked = _asked(notes, exchanges, requests)
     of_label = {label: [_of_note(note) for note in notes if note.label is label] for label in NoteLabel}
-    causes, pitfalls = _found(exchanges)
+    causes, pitfalls = _found(work)
+    decided = _decided(in_force, of_label[NoteLabel.DECIDED])
     labelled = {
         NoteLabel.ASKED: asked,
-        NoteLabel.OUTCOME: _outcomes(in_force, of_label[NoteLabel.OUTCOME], asked),
-        NoteLabel.DECIDED: _decided(in_force, of_label[NoteLabel.DECIDED]),
+        NoteLabel.OUTCOME: _outcomes(in_force, work, of_label[NoteLabel.OUTCOME], asked),
+        NoteLabel.DECIDED: decided[-_DECIDED:],
         NoteLabel.CAUSE: causes,
         NoteLabel.PITFALL: pitfalls,
         NoteLabel.OPEN: of_label[NoteLabel.OPEN][:_OPEN],
@@ -73,13 +92,14 @@ def build_card(
     }
     told = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
     is_finished = not (labelled[NoteLabel.OPEN] or labelled[NoteLabel.NEXT])
-    is_repeated = is_finished and len(parts) == 1 and all(_is_in(text, parts[0]) for text in told)
+    is_lone = is_finished and len(parts) == 1 and not labelled[NoteLabel.OUTCOME]
+    is_repeated = is_lone and all(_is_in(text, parts[0]) for text in told)
     if not title or is_repeated or not (told or parts):
         return None
     facts = [(f"{label}: {text}", evidence) for label, stated in labelled.items() for text, evidence in stated]
     if ending := bad_end([note for note in notes if note.label is NoteLabel.OPEN]):
         title = _with_ending(title, f" (last {ending})")  # else the title would read like a success
-    return trim_to_budget(
+    card = trim_to_budget(
         Observation(
             type=ObservationType.GENERAL,
             title=f"{SUMMARY}{title}",
@@ -93,6 +113,17 @@ def build_card(
             extractor=parts[-1].extractor if parts else "",
         )
     )
+    return _with_count(card, NoteLabel.DECIDED, len(decided))
+
+
+def _with_count(card: Observation, label: NoteLabel, total: int) -> Observation:
+    """Return a card whose last fact with a label counts the earlier facts that it leaves out."""
+    places = [place for place, fact in enumerate(card.facts) if fact.startswith(f"{label}: ")]
+    if not places or len(places) >= total:
+        return card
+    facts = [*card.facts]
+    facts[places[-1]] += f" (and {many(total - len(places), 'earlier decision')})"
+    return replace(card, facts=tuple(facts))
 
 
 def _origins(facts: Iterable[CardFact], exchanges: Sequence[Exchange]) -> Iterator[Origin]:
@@ -146,8 +177,10 @@ def _title(
     plans = [request.title for request, exchange in planned if request.plan and exchange.writes]
     commit = most_telling([commit for exchange in exchanges for commit in accepted_commits(exchange)])
     subjects = [commit.subject] if commit and not CHORE.match(commit.subject) and is_specific(commit.subject) else []
-    changes = [part.title for part in sorted(filter(_is_change, parts), key=_size, reverse=True)]
     orders = [request.title for request in requests if request.title and not request.routine]
+    later = {*map(headline, orders[1:])}
+    made = sorted(filter(_is_change, parts), key=lambda part: (part.title in later, -_size(part)))
+    changes = [part.title for part in made]
     verdicts = [part.title for part in parts if part.type.card is CardPart.FINDING]
     specific = [order for order in orders if stands_alone(order)]
     candidates = (*plans, *subjects, *changes[:1], *specific[:1], *verdicts[:1], *specific[1:], *orders)
@@ -173,18 +206,27 @@ def _asked(
         return [_of_note(stated)]
     if first is None:
         return []
-    return [(truncate(first.title if first.plan else first.text, _FACT_MAX), _proof(first))]
+    return [(_shortened(first.title if first.plan else first.text), _proof(first))]
+
+
+def _shortened(text: str) -> str:
+    """Return at most `_FACT_MAX` characters of a text, with “…” if it does not end with a sentence."""
+    short = truncate(text, _FACT_MAX)
+    return short if short == text or short.endswith((".", "!", "?")) else f"{short} …"
 
 
 def _proof(request: UserRequest) -> Evidence:
     return Evidence(request.line, request.line, request.quote)
 
 
-def _outcomes(parts: Sequence[Observation], reported: Sequence[CardFact], asked: Sequence[CardFact]) -> list[CardFact]:
+def _outcomes(
+    parts: Sequence[Observation], work: Sequence[Work], reported: Sequence[CardFact], asked: Sequence[CardFact]
+) -> list[CardFact]:
     """Return the reported result or the largest change that lasted, and then further ones, sorted by time."""
     made = [*filter(_is_change, parts)]
     lasting = [part for place, part in enumerate(made) if not _is_overtaken(part, made[place + 1 :])]
-    changes = [_head(part, asked) for part in sorted(lasting, key=_size, reverse=True)]
+    places = {_place(part, work) for part in made}
+    changes = [_result(part, work, places, asked) for part in sorted(lasting, key=_size, reverse=True)]
     largest = _distinct([*reported[:1], *filter(None, changes)])[:_OUTCOMES]
     return [*largest[:1], *sorted(largest[1:], key=_line)]
 
@@ -204,32 +246,87 @@ def _size(part: Observation) -> int:
     return len(part.files_modified) + len(part.facts)
 
 
-def _head(part: Observation, asked: Sequence[CardFact]) -> CardFact | None:
-    """Return the title of a change, or its most telling fact if the title only repeats the request."""
-    if not any(repeats(part.title, text) for text, _ in asked):
-        return part.title, part.evidence[0]
-    stated = [each for each in zip(part.facts, part.evidence, strict=False) if CHANGED.match(each[0])]
-    fact, proof = max(stated, key=lambda each: salience(each[0]), default=("", None))
-    return (fact, proof) if proof is not None and len(fact) <= _FACT_MAX else None
+def _place(part: Observation, work: Sequence[Work]) -> int | None:
+    """Return the index of the exchange of an observation, or None if the exchange is not among those of the card."""
+    line = part.evidence[0].start_line
+    spans = (exchange.span for exchange, _ in work)
+    return next((place for place, span in enumerate(spans) if span.start_line <= line <= span.end_line), None)
+
+
+def _result(
+    part: Observation, work: Sequence[Work], places: Collection[int | None], asked: Sequence[CardFact]
+) -> CardFact | None:
+    """Return the commit of a change, or else a change that the assistant states, or None.
+
+    The user's own words, a cause and a limit are no result. A statement that repeats the request is the last choice.
+    `places` are the exchanges with changes. A commit in a later exchange belongs to the change before it.
+    """
+    place = _place(part, work)
+    if part.extractor.startswith(MODEL_PREFIX) or place is None:
+        results = [(part.title, part.evidence[0])] if place is not None or CHANGED.match(part.title) else []
+    else:
+        following = (later for later in range(place + 1, len(work)) if later in places)
+        done = work[place : next(following, len(work))]
+        commits = [commit for _, analysis in done for commit in analysis.accepted_commits]
+        if main := [commit for commit in commits if not _is_minor(commit)]:
+            return _of_commit(main[-1], asked)
+        results = [*_stated_title(part, work[place][1]), *_stated_facts(part, work[place][0])]
+        results += [_of_commit(commit, asked) for commit in commits[-1:]]
+    is_new = (fact for fact in results if not _repeats_any(fact[0], asked))
+    return next(is_new, next(iter(results), None))
+
+
+def _is_minor(commit: CommitMessage) -> bool:
+    return MINOR.match(commit.subject) is not None or "changelog" in commit.subject.lower()
+
+
+def _of_commit(commit: CommitMessage, asked: Sequence[CardFact]) -> CardFact:
+    """Return the subject of a commit, named as a commit if the subject only repeats the request."""
+    text = headline(commit.subject) or truncate(commit.subject, TITLE_MAX)
+    text = f"Committed “{text}”" if _repeats_any(text, asked) else text
+    return text, Evidence(commit.line, commit.line, commit.quote)
+
+
+def _repeats_any(text: str, facts: Iterable[CardFact]) -> bool:
+    return any(repeats(text, other) for other, _ in facts)
+
+
+def _stated_title(part: Observation, analysis: ExchangeAnalysis) -> Iterator[CardFact]:
+    """Yield the title of a change if a reply states it as a result."""
+    for stated in analysis.conclusion:
+        if _is_result(part.title) and headline(bottom_line(stated.text)).startswith(part.title):
+            yield part.title, Evidence(stated.line, stated.line, stated.quote)
+
+
+def _stated_facts(part: Observation, exchange: Exchange) -> list[CardFact]:
+    """Return the facts that state a result and that the user did not write, the most telling one first."""
+    prompts = {turn.line for turn in exchange.turns if turn.kind is Kind.PROMPT}
+    facts = [fact for fact in zip(part.facts, part.evidence, strict=False) if len(fact[0]) <= _FACT_MAX]
+    results = [(text, proof) for text, proof in facts if _is_result(text) and proof.start_line not in prompts]
+    return sorted(results, key=lambda fact: -salience(fact[0]))
+
+
+def _is_result(text: str) -> bool:
+    is_stated = (CHANGED.match(text) or _REPORTED.match(text)) is not None
+    return is_stated and is_specific(text) and not _BESIDE.match(text)
 
 
 def _decided(parts: Sequence[Observation], notes: Sequence[CardFact]) -> list[CardFact]:
-    """Return the last decisions of the user, in chronological order, or else those that a summary names."""
+    """Return the decisions of the user, in chronological order, or else those that a summary names."""
     decisions = [
         fact
         for part in parts
         if part.type is ObservationType.DECISION and part.origin == Origin.HUMAN
         for fact in zip(part.facts, part.evidence, strict=False)
     ]
-    return _latest(decisions or notes, _DECIDED)
+    return _latest(decisions or notes, len(decisions or notes))
 
 
-def _found(exchanges: Sequence[Exchange]) -> tuple[list[CardFact], list[CardFact]]:
+def _found(work: Sequence[Work]) -> tuple[list[CardFact], list[CardFact]]:
     """Return the last causes that the assistant named, and the last pitfalls."""
     causes: list[CardFact] = []
     pitfalls: list[CardFact] = []
-    for exchange in exchanges:
-        analysis = analyze_exchange(exchange)
+    for _, analysis in work:
         for stated in filter(_is_sure, (*remarks_of(analysis), *analysis.conclusion)):
             kind = causes if names_cause(stated.text) else pitfalls if is_pitfall(stated) else None
             if kind is not None:
@@ -249,7 +346,7 @@ def _latest(facts: Sequence[CardFact], most: int) -> list[CardFact]:
 
 
 def _of_note(note: HandoffNote) -> CardFact:
-    return replace(note, text=truncate(strip_markdown(note.text), _FACT_MAX)).attributed, note.evidence
+    return replace(note, text=_shortened(strip_markdown(note.text))).attributed, note.evidence
 
 
 def _line(fact: CardFact) -> int:
@@ -261,7 +358,7 @@ def _distinct(facts: Iterable[CardFact]) -> list[CardFact]:
     """Return the facts without repetitions. For example, a commit can repeat the plan that it carries out."""
     kept: list[CardFact] = []
     for fact in facts:
-        if not any(repeats(fact[0], text) for text, _ in kept):
+        if not _repeats_any(fact[0], kept):
             kept.append(fact)
     return kept
 
