@@ -221,7 +221,6 @@ _EMPTY: Final = frozenset(
 _QUESTION: Final = "Question to the user: "
 _INTERRUPTED: Final = "The user interrupted the work on "
 _UNANSWERED: Final = "No final reply to "
-_BAD_END: Final = re.compile(r"The last (?:check|command), .+, failed\Z|The user refused the last command, ")
 _COMMAND: Final = re.compile(r"The last command, .+, failed\Z|The user refused the last command, ")
 
 
@@ -239,18 +238,6 @@ def is_open_item(fact: str) -> bool:
     stated = text.removeprefix(_QUESTION).removeprefix(_INTERRUPTED).removeprefix(_UNANSWERED)
     words = {word.lower() for word in _WORD.findall(stated)} - _EMPTY
     return len(words) + len(_NAME.findall(stated)) >= _WORDS_MIN
-
-
-def is_end_state(fact: str) -> bool:
-    """Return whether a fact states where a session stopped.
-
-    It is a next step, a question, an interruption, a request without a final reply, or a failed or refused command.
-
-    A later session on the same branch starts from there, so it replaces this fact.
-    """
-    text = _text(fact)
-    stops = (_QUESTION, _INTERRUPTED, _UNANSWERED)
-    return fact.startswith(NEXT) or text.startswith(stops) or _BAD_END.match(text) is not None
 
 
 def _text(fact: str) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...archiver.lines import one_line
 from ...core.conversation import Exchange, Kind, Session, Turn
-from ...core.observation import Evidence, Observation, ObservationType
+from ...core.observation import OPEN, Evidence, Observation, ObservationType, is_open_item
 from ...core.text import TITLE_MAX, headline, sentences, shorten, strip_markdown, truncate
 from .. import rules
 from .agent_notes import extract_notes
@@ -267,10 +267,9 @@ def _signs(closing: Sequence[Exchange], exchanges: Sequence[Exchange]) -> Iterat
         yield _open(text, analysis.request.line, analysis.request.quote)
     yield from _failure(last, analysis)
     replies = [turn for turn in last.active_turns if turn.is_reply]
-    if not replies:
-        return
-    yield from _question(replies[-1])
-    if not analysis.interrupted and _is_cut_off(last, analysis, replies[-1]):
+    if replies:
+        yield from _question(replies[-1])
+    if not analysis.interrupted and _is_cut_off(last, analysis, replies[-1] if replies else None):
         yield from _unanswered(exchanges)
 
 
@@ -288,16 +287,16 @@ def _failure(last: Exchange, analysis: ExchangeAnalysis) -> Iterator[HandoffNote
         yield _open(text, runs[-1].line, runs[-1].quote)
 
 
-def _is_cut_off(last: Exchange, analysis: ExchangeAnalysis, reply: Turn) -> bool:
+def _is_cut_off(last: Exchange, analysis: ExchangeAnalysis, reply: Turn | None) -> bool:
     """Return whether an exchange ends before its final reply: with a call without a result, or an announcement.
 
     A commit without a result counts as the end of the work, unless a push or a pull request was to follow.
     """
     turns = [turn for turn in last.active_turns if turn.kind is not Kind.INJECTED]
-    is_running = turns[-1].kind is Kind.CALL and bool(turns[-1].call)
+    is_running = bool(turns) and turns[-1].kind is Kind.CALL and bool(turns[-1].call)
     if is_running and _DELIVERS.search(turns[-1].text):
-        return _PUBLISHES.search(f"{last.prompt}\n{reply.text}") is not None
-    return is_running or (_announces(reply) and not analysis.accepted_commits)
+        return _PUBLISHES.search(f"{last.prompt}\n{reply.text if reply else ''}") is not None
+    return is_running or (reply is not None and _announces(reply) and not analysis.accepted_commits)
 
 
 def _unanswered(exchanges: Sequence[Exchange]) -> Iterator[HandoffNote]:
@@ -309,7 +308,8 @@ def _unanswered(exchanges: Sequence[Exchange]) -> Iterator[HandoffNote]:
 
 def _with_work(request: str, exchanges: Sequence[Exchange]) -> str:
     """Return the last request in quotation marks, with the request before it if the last one names no subject."""
-    earlier = () if is_specific(request) else exchanges[:-1]
+    names_subject = is_specific(request) and is_open_item(f"{OPEN}{request}")
+    earlier = () if names_subject else exchanges[:-1]
     titles = (read_request(exchange).title for exchange in reversed(earlier))
     work = next(filter(is_specific, titles), "")
     return f"“{request}”" + (f", after the work on “{truncate(work, _REQUEST_MAX)}”" if work else "")

@@ -249,8 +249,8 @@ def _size(part: Observation) -> int:
 def _place(part: Observation, work: Sequence[Work]) -> int | None:
     """Return the index of the exchange of an observation, or None if the exchange is not among those of the card."""
     line = part.evidence[0].start_line
-    spans = (exchange.span for exchange, _ in work)
-    return next((place for place, span in enumerate(spans) if span.start_line <= line <= span.end_line), None)
+    exchanges = enumerate(exchange for exchange, _ in work)
+    return next((place for place, exchange in exchanges if any(turn.line == line for turn in exchange.turns)), None)
 
 
 def _result(

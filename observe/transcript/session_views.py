@@ -31,7 +31,7 @@ from ...core.transcript_page import (
     StepKind,
     SubagentAnswer,
 )
-from ...search.present.details import SessionNames
+from ...search.present.details import SessionNames, Sessions
 from ...search.present.transcript_reader import TranscriptReader
 from .call_details import CallDetails
 from .clipping import clip_text
@@ -102,6 +102,7 @@ class SessionViews:
         parent = store.sessions.find(session.agent, session.parent_id) if session.parent_id else None
         names = SessionNames(store)
         lines = [evidence.start_line for evidence in facts.evidence] if facts else []
+        done = Sessions(store).done_later(number, facts.facts) if facts else {}
         return SessionHeader(
             id=session_name(store, number),
             session_id=session.native_id,
@@ -116,7 +117,7 @@ class SessionViews:
             ended=session.ended,
             exchanges=len(store.summaries.conversation(number)),
             facts=tuple(
-                _card_fact(text, lines[at] if at < len(lines) else None)
+                _card_fact(_marked(text, done.get(text, "")), lines[at] if at < len(lines) else None)
                 for at, text in enumerate(facts.facts if facts else ())
             ),
             parent=session_name(store, parent) if parent is not None else "",
@@ -295,6 +296,11 @@ def _first_words(prompt: str) -> str:
     text = without_tag_lines(prompt[: 4 * _PROMPT])
     words = " ".join(line for line in text.split("\n") if not is_media_label(line))
     return one_line(words if words.strip() else text, _PROMPT)
+
+
+def _marked(fact: str, later: str) -> str:
+    """Return an open item with the title of the later session that worked on it, if there is one."""
+    return f"{fact} (a later session worked on this: {later})" if later else fact
 
 
 def _card_fact(text: str, line: int | None) -> CardFact:

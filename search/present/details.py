@@ -8,7 +8,7 @@ Sessions have short IDs, titles, details and outlines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -20,6 +20,7 @@ from ...archiver.formats.resume_commands import resume_line
 from ...archiver.lines import heading_of, is_media_label, one_line, plan_in
 from ...archiver.reading.exchanges import read_written_lines
 from ...archiver.store.session_label_table import SessionLabel
+from ...archiver.store.session_list import SessionFilter
 from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
 from ...core.conversation import Kind, Origin, SessionKind, Trust
@@ -32,7 +33,6 @@ from ...core.observation import (
     Evidence,
     Observation,
     ObservationType,
-    is_end_state,
     is_open_item,
 )
 from ...core.reports import many
@@ -479,6 +479,8 @@ _NAMING = 3
 """Minimum number of distinct words in a title or result of a session that names an earlier open item."""
 _SAME = 0.6
 """Minimum share of the words of an open item that a later title or result contains if it is the work on this item."""
+_LATER_READ = 1_000
+"""Number of latest sessions of a project that are searched for work on an open item."""
 _COMPARED = 40
 """Number of letters and digits at the beginning of a fact or quote that are compared."""
 _LISTED_TITLE = 100
@@ -576,6 +578,22 @@ class Sessions:
         card = None if number is None else self._store.summaries.of_session(number)
         return replace(item, line=line_of(item.text, card.observation.evidence)) if card else item
 
+    def done_later(self, number: int, facts: Iterable[str]) -> dict[str, str]:
+        """Return the title of a later session of the project that worked on an open item, by the item.
+
+        `items_of` leaves these items out.
+        """
+        items = [*filter(is_open_item, facts)]
+        if not items:
+            return {}
+        project = self._store.sessions.load(number).project
+        latest = self._store.session_list.page(SessionFilter(project=project), _LATER_READ)
+        later = latest[: latest.index(number)] if number in latest else []
+        outlines = [outline for outline in self.outlines_of(later).values() if outline.kind is SessionKind.MAIN]
+        worked_on = [(outline.title, words) for outline in outlines for words in _worked_on(outline)]
+        done = ((item, title) for item in items for title, words in worked_on if _is_done(item, words))
+        return dict(done)
+
     def outlines(self, hits: Iterable[Hit]) -> tuple[SessionOutline, ...]:
         """Return an outline of the session of each hit, in the same order."""
         sources = [(hit, source) for hit in hits if (source := self._store.sources.by_archived(hit.path))]
@@ -640,28 +658,30 @@ def _letters(text: str) -> str:
 def items_of(sessions: Iterable[SessionOutline]) -> list[OpenItem]:
     """Return the open items and next steps of the main sessions, which are sorted from the latest to the first.
 
-    An item is left out if a later session of the project worked on it, which its title or results show, or if it only
-    states where a session stopped and a later session went on, on the same branch.
+    An item is left out if a later session of the project worked on it, which its title or results show. A later session
+    on the same branch is no sign of this, because it can be about something else.
     """
     items: dict[str, OpenItem] = {}
-    branches = set[tuple[str, str]]()
     later: list[tuple[str, frozenset[str]]] = []
     for session in sessions:
         if session.kind is not SessionKind.MAIN:
             continue
-        is_continued = (session.project, session.branch) in branches
         worked_on = [words for project, words in later if project == session.project]
         for fact in filter(is_open_item, session.facts):
-            if (is_continued and is_end_state(fact)) or any(_is_done(fact, words) for words in worked_on):
+            if any(_is_done(fact, words) for words in worked_on):
                 continue
             at = session.ended or session.started
             items.setdefault(
                 fact, OpenItem(fact, session.id, at, session.project, session.title, session.session_id, session.path)
             )
-        branches.add((session.project, session.branch))
-        results = (fact for fact in session.facts if fact.startswith(OUTCOME))
-        later += ((session.project, frozenset(terms(text))) for text in (session.title, *results))
+        later += ((session.project, words) for words in _worked_on(session))
     return [*items.values()]
+
+
+def _worked_on(session: SessionOutline) -> Iterator[frozenset[str]]:
+    """Yield the words of the title and of each result of a session."""
+    results = (fact for fact in session.facts if fact.startswith(OUTCOME))
+    yield from (frozenset(terms(text)) for text in (session.title, *results))
 
 
 def _is_done(fact: str, worked_on: frozenset[str]) -> bool:

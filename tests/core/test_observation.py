@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.core.errors import UnknownType
-from palaver.core.observation import Evidence, Observation, ObservationType, is_end_state, is_open_item
+from palaver.core.observation import Evidence, Observation, ObservationType, is_open_item
 
 from ..cases import for_each
 
@@ -146,15 +146,3 @@ def test_an_item_with_a_subject_is_open(fact: str) -> None:
 def test_an_item_without_a_subject_is_not_open(fact: str) -> None:
     """Routine steps, questions about "it", and failed look-ups are no open items."""
     assert not is_open_item(fact)
-
-
-def test_only_the_end_of_a_session_is_replaced_by_the_next_one() -> None:
-    """A next step, a question and a failed check state where a session stopped. A known gap stays."""
-    ends = [
-        "Next: Run `make load-test`.",
-        "Open: Question to the user: Keep the badge?",
-        "Open: The last check, x, failed",
-    ]
-
-    assert all(map(is_end_state, ends))
-    assert not is_end_state("Open: The migration of the orders table is not merged.")

@@ -72,9 +72,26 @@ def test_every_fact_has_evidence() -> None:
     assert all(proof.quote in texts[proof.start_line] for proof in made.evidence)
 
 
+def test_a_result_is_the_agents() -> None:
+    """An outcome is a change that the agent states, and no order, cause or limit."""
+    asked = Script().asked("Add a search box to the menu").edited("menu.py")
+    assert "Outcome" not in facts(asked.said("The cause: `menu.py` only accepts three entries. It is ready to merge."))
+
+
+def test_a_commit_without_a_result_is_no_outcome() -> None:
+    """A commit whose call has no result is no outcome, because nothing proves it."""
+    edited = Script().asked("Add a search box to the menu").edited("menu.py")
+    committed = edited.ran("git commit -m 'Find terms from each page'", "1 file changed")
+    message = "Find terms from each page"
+
+    assert facts(committed)["Outcome"] == [message]
+    made = summary(Script(committed.turns[:-1]))
+    assert made is None or not any(message in fact for fact in made.facts)
+
+
 def test_a_single_observation_needs_no_card() -> None:
-    """A session with one observation has a card only if the card says more than the observation."""
-    assert summary(footer()) is None
+    """A session with one observation has a card only if the card states a result, or more than the observation."""
+    assert facts(footer())["Outcome"] == ["Added a footer to page.py, because every page needs the address"]
     assert summary(Script().asked("Where is the footer of the shop?").said("In the shop.")) is None
     assert facts(footer("Added a footer to `page.py`. It is ready to merge."))["Open"]
 
