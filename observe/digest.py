@@ -19,6 +19,7 @@ from ..core.runtime import Progress, silent
 from ..core.usage_report import UsageFilter, UsageGroup
 from ..search.archive_search import ArchiveSearch
 from ..search.present.details import items_of
+from .rules.session_card import repeats
 from .rules.notes import NoteLabel
 from .usage import TokenUsage
 
@@ -107,7 +108,9 @@ def _done(session: SessionOutline, result: str) -> Iterator[DigestLine]:
     outcomes = [line.text for line in _stated(session, (OUTCOME,))]
     is_stated = not _repeats(session.title, asked) or (bool(outcomes) and session.title == asked)
     is_telling = bool(session.facts or result) and is_stated and _is_complete(session.title)
-    if texts := [*dict.fromkeys(([session.title] if is_telling else []) + outcomes)]:
+    if is_telling:
+        outcomes = [session.title, *(text for text in outcomes if not repeats(text, session.title))]
+    if texts := [*dict.fromkeys(outcomes)]:
         yield DigestLine(texts[0], session.id, session.ended or session.started, tuple(texts[1:]))
 
 

@@ -269,6 +269,8 @@ def _signs(closing: Sequence[Exchange], exchanges: Sequence[Exchange]) -> Iterat
     replies = [turn for turn in last.active_turns if turn.is_reply]
     if replies:
         yield from _question(replies[-1])
+    elif lists:
+        return  # The items of the list state what is open.
     if not analysis.interrupted and _is_cut_off(last, analysis, replies[-1] if replies else None):
         yield from _unanswered(exchanges)
 
