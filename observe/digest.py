@@ -19,8 +19,8 @@ from ..core.runtime import Progress, silent
 from ..core.usage_report import UsageFilter, UsageGroup
 from ..search.archive_search import ArchiveSearch
 from ..search.present.details import items_of
-from .rules.session_card import repeats
 from .rules.notes import NoteLabel
+from .rules.session_card import repeats
 from .usage import TokenUsage
 
 _LABEL: Final = re.compile(r"(?:Root cause|The root cause|Cause|Problem|The problem|Issue|Note)\s*:\s*")
