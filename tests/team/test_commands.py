@@ -134,6 +134,27 @@ def test_a_team_lives_in_a_folder_from_the_first_command_to_the_last(folder: Pat
         assert served.stop(signal.SIGINT) == 0
 
 
+def test_postgresql_stops_with_the_server_after_an_earlier_one_was_killed(folder: Path) -> None:
+    """A killed server leaves PostgreSQL running. The next one that stops also stops it, so that its folder can be copied."""
+    data = folder / "data"
+    with serving("--data", data) as served:
+        assert served.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert (data / "postmaster.pid").exists()
+    with serving("--data", data) as served:
+        assert served.stop() == 0
+
+    assert not (data / "postmaster.pid").exists()
+
+
+@pytest.mark.parametrize("words", [("people",), ("create", "acme"), ("invite", "ann"), ("clean",), ("metrics",)], ids=str)
+def test_a_folder_without_a_database_is_not_filled(folder: Path, words: tuple[str, ...]) -> None:
+    """A mistyped folder is named, and nothing is created in it."""
+    data = folder / "dtaa"
+
+    assert f"No team database in {data}" in run(*words, "--data", data, status=2).stderr
+    assert not data.exists()
+
+
 def test_a_revoked_person_is_refused(urls: DatabaseUrls, acme: dict[str, str]) -> None:
     """After `revoke`, neither the machine nor the token of a person is accepted. What was shared stays."""
     with serving("--database", urls.app) as served:
