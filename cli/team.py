@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,15 +49,22 @@ def join(*, url: str, code: str, as_json: bool) -> None:
     """
     from ..team.client import membership as memberships
 
-    archive = _own_archive()
-    with archive:
+    with _new_archive() as archive:
+        left = archive.store.team.count_on_server()
         membership = memberships.join(archive.home, archive.store, url, code)
-        choices = archive.store.team.choices()
+        choices, report = archive.store.team.choices(), None
         is_sharing = bool(choices.levels or choices.memories)
         if not is_sharing and archive.store.team.to_send(1):
-            withdraw_from_team(archive)  # what an earlier membership shared
+            if left:
+                print_message(
+                    f"This machine left {many(left, 'item')} on the server before. They are withdrawn now, because "
+                    "leaving the team ended the sharing of all projects."
+                )
+            report = withdraw_from_team(archive)
     if as_json:
-        print_json({"team": membership.team_name, "person": membership.person_name, "url": membership.url})
+        withdrawn = 0 if report is None else report.withdrawn
+        named = {"team": membership.team_name, "person": membership.person_name, "url": membership.url}
+        print_json({**named, "withdrawn": withdrawn})
         return
     click.echo(f"This machine belongs to the team {membership.team_name} as {membership.person_name} now.")
     if is_sharing:
@@ -91,7 +99,7 @@ def push(*, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json(report)
     else:
-        print_page(renderer().render("team_pushed", report=report))
+        print_page(renderer().render("team_pushed", report=report, first=""))
 
 
 @team.command()
@@ -110,19 +118,21 @@ def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
     Other memories are shared only if you choose them.
     """
     from ..team.client.push import TeamPush
+    from ..team.protocol import Level
 
     with _own_archive() as archive:
         change = _change(archive, what, level)
         if dry_run:
-            report = TeamPush(archive).preview(change.applied(archive.store.team.choices()))
+            report = TeamPush(archive).preview(change.applied(archive.store.team.choices()), change.identity)
         else:
             report = None
             with archive.store.transaction():
                 change.save(archive.store)
     if as_json:
-        print_json({"shared": change.shared, "preview": report})
+        print_json({"would_share" if dry_run else "shared": change.shared, "preview": report})
     elif report is not None:
-        print_page(renderer().render("team_pushed", report=report))
+        first = f"palaver team share {shlex.quote(what)}{'' if level == Level.TEAM else f' --level {level}'}"
+        print_page(renderer().render("team_pushed", report=report, first=first))
     else:
         sessions = f", {many(change.shared.sessions, 'session')}" if change.memory is None else ""
         click.echo(f"Shared from the next push on: {change.shared.name} (level {change.shared.level}{sessions}).")
@@ -139,13 +149,19 @@ def unshare(*, what: str, as_json: bool) -> None:
     """
     with _own_archive() as archive:
         change = _change(archive, what, "private")
+        was_shared = change.is_shared(archive.store.team.choices())
         with archive.store.transaction():
             change.save(archive.store)
         report = withdraw_from_team(archive)
     if as_json:
-        print_json({"unshared": change.shared.name, "withdrawn": 0 if report is None else report.withdrawn})
-    else:
+        unshared = change.shared.name if was_shared else None
+        print_json({"unshared": unshared, "withdrawn": 0 if report is None else report.withdrawn})
+    elif was_shared:
         click.echo(f"{change.shared.name} is private now.")
+    elif change.memory is not None:
+        click.echo(f"{change.shared.name} was not shared by itself. Golden rules are shared with their project.")
+    else:
+        click.echo(f"{change.shared.name} was not shared.")
 
 
 @team.command()
@@ -154,7 +170,7 @@ def status(*, as_json: bool) -> None:
     """Show what is shared, what waits to be sent or withdrawn, and what the server holds."""
     archive = _own_archive()
     with archive:
-        if archive.store.team.joined() is None:
+        if archive.home.is_new or archive.store.team.joined() is None:
             if as_json:
                 print_json({"team": None})
             else:
@@ -193,12 +209,17 @@ def leave(*, withdraw: bool, keep: bool, local: bool, as_json: bool) -> None:
         deleted = memberships.leave(archive.home, archive.store, withdraw=withdraw, only_here=local)
     if as_json:
         print_json({"left": membership.team_name, "deleted": deleted, "kept": 0 if withdraw else shared})
-    elif withdraw:
+        return
+    if withdraw:
         click.echo(f"Left {membership.team_name}. The server deleted {many(deleted, 'item')} that you shared.")
     elif shared:
-        click.echo(f"Left {membership.team_name}. {many(shared, 'item')} of this machine may still be on the server.")
+        click.echo(
+            f"Left {membership.team_name}. {many(shared, 'item')} of this machine may still be on the server. If this "
+            "machine joins again, they are withdrawn."
+        )
     else:
         click.echo(f"Left {membership.team_name}.")
+    click.echo("Tokens for agents that your administrator gave you still work, until `palaver team revoke` ends them.")
 
 
 for command in SERVER_COMMANDS:
@@ -225,6 +246,17 @@ def withdraw_from_team(archive: Archive) -> PushReport | None:
 def _own_archive() -> Archive:
     archive = Archive.find()
     refuse_demo(archive.home)
+    return archive
+
+
+def _new_archive() -> Archive:
+    """Return the archive of the user. Create an empty one if there is none, for members who only search."""
+    archive = _own_archive()
+    if archive.home.is_new:
+        from ..archiver.store import Store
+
+        archive.home.prepare()
+        Store.create(archive.home.database, read_only=archive.home.read_only).close()
     return archive
 
 

@@ -219,11 +219,18 @@ class Position(Struct, frozen=True):
 
 
 class Pushed(Struct, frozen=True):
-    """Reply to a batch. `known` is true if the server had it already. `refused` maps IDs of items to reasons."""
+    """Reply to a batch.
+
+    Attributes:
+        known: True if the server had the batch already.
+        refused: IDs of refused items, with reasons.
+        deleted: Number of items that were deleted. Withdrawals of other items are only recorded.
+    """
 
     cursor: int
     known: bool = False
     refused: dict[str, str] = {}
+    deleted: int = 0
 
 
 class SharedRequest(Struct, frozen=True):

@@ -46,6 +46,12 @@ class LevelChange(Struct, frozen=True):
             store.team.set_level(self.older, self.shared.name, "")
         store.team.set_level(self.identity, self.shared.name, level)
 
+    def is_shared(self, choices: Choices) -> bool:
+        """Return whether the project or the memory has a level among the choices."""
+        if self.memory is not None:
+            return self.memory in choices.memories
+        return not choices.levels.keys().isdisjoint((self.identity, self.older))
+
     def applied(self, choices: Choices) -> Choices:
         """Return the choices with this change, for a preview."""
         if self.memory is not None:

@@ -142,10 +142,12 @@ class Offers:
         )  # fmt: skip
         return item, _digest((project, content.session, content.event, content.at, path, vectors))
 
-    def stays(self) -> dict[str, int]:
-        """Return how many exchanges stay here, by reason."""
+    def stays(self, identity: str | None = None) -> dict[str, int]:
+        """Return how many exchanges stay here, by reason, of all projects or of the one with this identity."""
         reasons = Counter[str]()
         for number, session in self._store.sessions.all().items():
+            if identity is not None and self.places.of_session(session).identity != identity:
+                continue
             reason = self._why_session_stays(session)
             if reason:
                 kinds = self._store.items.kinds(self._store.items.of_sessions([number]))

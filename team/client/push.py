@@ -62,7 +62,7 @@ class PushReport(Struct):
 
     Attributes:
         items: Number of items by kind.
-        withdrawn: Number of withdrawn items.
+        withdrawn: Number of items that the server deleted, or would at most.
         bytes: Size of the items.
         secrets: Number of different secrets by kind that were replaced by placeholders.
         home_paths: Number of paths of home folders that were shortened.
@@ -103,8 +103,11 @@ class TeamPush:
         self._report = PushReport(self._membership.url, self._membership.team_name)
         self._limit = ITEMS_MAX
 
-    def preview(self, choices: Choices | None = None) -> PushReport:
-        """Return what a push would send, also with other `choices` than the stored ones. Nothing is sent or stored."""
+    def preview(self, choices: Choices | None = None, identity: str | None = None) -> PushReport:
+        """Return what a push would send, also with other `choices` than the stored ones. Nothing is sent or stored.
+
+        With the `identity` of a project, only its exchanges are counted as those that stay.
+        """
         offers = Offers(self._archive, self._membership, choices)
         plan = Planner(self._store, offers, self._membership).plan()
         waiting = self._store.team.to_send(-1)
@@ -114,7 +117,7 @@ class TeamPush:
                 self._report.withdrawn += 1
             elif not _is_known(row, *found):
                 self._count([found[0]])
-        self._report.sent, self._report.stays = False, offers.stays()
+        self._report.sent, self._report.stays = False, offers.stays(identity)
         return self._finished(offers)
 
     def run(self, report: Reporter = silent, seconds: float | None = None) -> PushReport:
@@ -243,13 +246,13 @@ class TeamPush:
 
     def _send(self, server: ServerConnection, batch: _Batch, model: str) -> None:
         """Send a batch, and record the reply."""
-        own, refused = self._membership, dict[str, str]()
+        own, refused, deleted = self._membership, dict[str, str](), 0
         if batch.items or batch.withdrawn:
             message = Batch(
                 own.epoch, own.cursor, own.sent, model, tuple(batch.items), tuple(batch.withdrawn)
             )  # fmt: skip
             pushed = server.post("push", message, Pushed)
-            refused = pushed.refused
+            refused, deleted = pushed.refused, len(batch.withdrawn) if pushed.known else pushed.deleted
             own = advanced(own, own.sent)
         rows = [
             row._replace(state=OfferState.REFUSED, problem=refused[row.id], hash="", context="")
@@ -261,7 +264,7 @@ class TeamPush:
             self._store.team.save(own)
         self._membership = own
         self._count([item for item in batch.items if item.id not in refused])
-        self._report.withdrawn += len(batch.withdrawn)
+        self._report.withdrawn += deleted
         self._report.refused += [_refused(row) for row in rows if row.state is OfferState.REFUSED]
 
     def _leave_out(self, batch: _Batch, problem: TeamRefused) -> None:

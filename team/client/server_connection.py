@@ -3,6 +3,9 @@
 Only HTTPS is used, except to this machine itself. Redirects are not followed, so that nothing is sent elsewhere.
 """
 
+import errno
+import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -200,8 +203,20 @@ class ServerConnection(Closing):
                         raise TeamUnreachable(f"{self._url} answers with too much", hint="Tell your administrator.")
                 return response.status_code, bytes(received)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            reason = str(error) or type(error).__name__
-            raise TeamUnreachable(f"{self._url} cannot be reached: {reason}", hint="Try again later.") from None
+            raise TeamUnreachable(
+                f"{self._url} {self._reason(error)}", hint="Check the address and that the server runs, then try again."
+            ) from None
+
+    def _reason(self, error: Exception) -> str:
+        """Return why a request got no reply, in plain words."""
+        import httpx2
+
+        if isinstance(error, httpx2.TimeoutException):
+            return f"did not answer within {self._seconds:g} seconds"
+        reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
+        if reason == os.strerror(errno.ECONNREFUSED):
+            return "cannot be reached: no server answers at this address"
+        return f"cannot be reached: {reason}"
 
 
 def _is_this_machine(url: str) -> bool:

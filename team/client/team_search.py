@@ -34,9 +34,10 @@ _KINDS: Final = frozenset({HitKind.OBSERVATION, HitKind.EXCHANGE, HitKind.MEMORY
 
 
 class TeamResult(Struct, frozen=True):
-    """Hits of the others, or a note why there are none."""
+    """Hits of the others, or a note why there are none. At `url`, a browser shows them, and at `url`/mcp an agent."""
 
     team: str
+    url: str
     hits: Sequence[TeamHit] = ()
     note: str = ""
 
@@ -47,7 +48,7 @@ class TeamSearch:
     def __init__(self, home: Home, membership: Membership, query: TeamQuery) -> None:
         """Begin to search."""
         self._home, self._membership, self._query = home, membership, query
-        self._result = TeamResult(membership.team_name, note=UNREACHED)
+        self._result = TeamResult(membership.team_name, membership.url, note=UNREACHED)
         self._end = time.monotonic() + SECONDS
         # The thread can outlive the command, for example while a name is looked up.
         self._thread = threading.Thread(target=self._search, name="team-search", daemon=True)
@@ -59,16 +60,16 @@ class TeamSearch:
         return self._result
 
     def _search(self) -> None:
-        name = self._membership.team_name
+        name, url = self._membership.team_name, self._membership.url
         try:
             with connect(self._home, self._membership, SECONDS) as server:
                 reply = server.post("search", self._query, TeamHits)
         except TeamRefused as problem:
-            self._result = TeamResult(name, note=problem.full_message.removesuffix("."))
+            self._result = TeamResult(name, url, note=problem.full_message.removesuffix("."))
         except (PalaverError, OutOfStep, OSError):
             return
         else:
-            self._result = TeamResult(name, reply.hits, reply.note.removesuffix("."))
+            self._result = TeamResult(name, url, reply.hits, reply.note.removesuffix("."))
 
 
 def begin(archive: Archive, query: Query, folder: Path) -> TeamSearch | None:

@@ -88,13 +88,13 @@ def push(database: TeamDatabase, caller: Caller, body: bytes, redactor: Redactor
             return Pushed(cursor, known=True)
         if epoch != current or batch.start != cursor:
             raise OutOfStep(Position(str(current), cursor))
-        _withdraw(connection, caller, device, batch.withdrawn)
+        deleted = _withdraw(connection, caller, device, batch.withdrawn)
         refused = _store(connection, caller, device, batch.items, batch.model)
         connection.execute(
             "UPDATE palaver.device SET cursor = %s, batch = %s WHERE team = %s AND id = %s",
             (batch.end, signature, caller.team, device),
         )
-    return Pushed(batch.end, refused=refused)
+    return Pushed(batch.end, refused=refused, deleted=deleted)
 
 
 def shared(database: TeamDatabase, caller: Caller, request: SharedRequest) -> SharedPage:

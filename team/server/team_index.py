@@ -62,7 +62,6 @@ class _Item(Struct, frozen=True):
     event: int
     session: int
     session_id: UUID | None
-    owner: UUID
     person: str
     project: str
     path: str
@@ -80,7 +79,7 @@ class _Item(Struct, frozen=True):
         return f"{self.project} ({self.person})"
 
 
-_SELECT: Final = """SELECT i.key, i.id, i.kind, coalesce(e.key, i.key), coalesce(s.key, 0), i.session, p.id, p.name,
+_SELECT: Final = """SELECT i.key, i.id, i.kind, coalesce(e.key, i.key), coalesce(s.key, 0), i.session, p.name,
         i.project, coalesce(nullif(i.path, ''), e.path, ''), i.at, i.body
     FROM palaver.item i JOIN palaver.person p ON p.team = i.team AND p.id = i.person
     LEFT JOIN palaver.item e ON e.team = i.team AND e.id = i.event
@@ -106,6 +105,14 @@ class _Items:
     def of_ids(self, names: Sequence[UUID]) -> list[_Item]:
         """Return the items with these IDs."""
         return self._select("AND i.id = ANY(%(names)s)", names=[*names])
+
+    def keys_of(self, person: UUID, keys: Sequence[int]) -> set[int]:
+        """Return those of these keys whose items a person shares."""
+        rows = self._connection.execute(
+            "SELECT key FROM palaver.item WHERE team = %s AND person = %s AND key = ANY(%s)",
+            (self._team, person, [*keys]),
+        )
+        return {key for (key,) in rows}
 
     def observations_of(self, events: Sequence[int]) -> dict[int, list[_Item]]:
         """Return the observations of each of these exchanges, in the order in which they were shared."""
@@ -204,11 +211,15 @@ class TeamIndex:
 
 
 class _Search:
-    """One search, and the hits of its page. Hits that the person `without` shares are left out."""
+    """One search, and the hits of its page.
+
+    What the person `without` shares is left out before the relevance threshold applies: weak hits of the others do not
+    follow because an own item is relevant.
+    """
 
     def __init__(self, items: _Items, engine: Engine, query: Query, without: UUID | None, *, snippets: bool) -> None:
         self._items, self._engine, self._query, self._without = items, engine, query, without
-        self._ranked = self._rank()
+        self._ranked = self._of_others(self._rank())
         self._terms = SearchTerms.of(self._ranked.query, engine.snapshot) if snippets else None
         self._events = shown_events(query, self._ranked)
         is_shown = self._ranked.relevant or query.weak
@@ -262,6 +273,13 @@ class _Search:
             return engine.find_all(query.concepts, query.mode, query.filters)
         return engine.find(first, query.mode, query.filters, also=query.also, here=query.here)
 
+    def _of_others(self, ranked: RankedEvents) -> RankedEvents:
+        """Return the events that the person `without` does not share."""
+        if self._without is None:
+            return ranked
+        own = self._items.keys_of(self._without, [event.key for event in ranked.events])
+        return replace(ranked, events=[event for event in ranked.events if event.key not in own])
+
     def _representatives(self) -> Iterator[Representative]:
         """Yield the hits after the cursor."""
         choices: Iterator[Representative] = chain.from_iterable(map(self._choose, _batches(self._events)))
@@ -280,7 +298,7 @@ class _Search:
         allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
         for event in events:
             item = own.get(event.key)
-            if item is None or item.owner == self._without:
+            if item is None:
                 continue
             observations = [_observation(lesson) for lesson in learned.get(event.key, ()) if lesson.key in allowed]
             if filters.types or filters.concepts:

@@ -217,7 +217,7 @@ def test_an_unreached_server_is_reported(member: Laptop, urls: DatabaseUrls) -> 
     status = member.json("status")
     assert status["leaving"] > 0
     assert "cannot be reached" in status["problem"]
-    assert "Team server not reached." in member.team("status").stdout
+    assert "cannot be reached: no server answers at this address. Check" in member.team("status").stdout
 
     set_address(member, before)
     member.team("push")
