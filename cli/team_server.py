@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +16,7 @@ import click
 from palaver import __version__
 
 from ..core.errors import ConfigInvalid
+from ..core.reports import many
 from .output import as_json, print_json, print_message
 
 if TYPE_CHECKING:
@@ -158,7 +160,8 @@ def create(*, name: str, database: str | None, data: Path | None, as_json: bool)
     if as_json:
         print_json({"team": str(team), "name": name})
     else:
-        click.echo(f"Created the team {name}. To add a person: palaver team invite PERSON")
+        folder = "" if data is None else f" --data {shlex.quote(str(data))}"
+        click.echo(f"Created the team {name}. To add a person: palaver team invite PERSON{folder}")
 
 
 @click.command()
@@ -175,11 +178,13 @@ def invite(*, person: str, team_name: str, database: str | None, data: Path | No
         from ..team.protocol import CODE_SECONDS
         from ..team.server import identity
 
-        code = identity.invite(connection, identity.find_team(connection, team_name), person)
+        team = identity.find_team(connection, team_name)
+        code, person = identity.invite(connection, team, person), identity.spelling(connection, team, person)
     if as_json:
         print_json({"person": person, "code": code, "seconds": CODE_SECONDS})
     else:
-        click.echo(f"{person} joins within 15 minutes, once: palaver team join URL {code}")
+        click.echo(f"{person} joins within 15 minutes, once: palaver team join ADDRESS {code}")
+        print_message("ADDRESS is the one that `palaver team serve` prints, or its --url.")
 
 
 @click.command()
@@ -187,16 +192,18 @@ def invite(*, person: str, team_name: str, database: str | None, data: Path | No
 @_options
 @as_json
 def people(*, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
-    """List the people of a team, with their machines."""
+    """List the people of a team, with their machines and the last days of their tokens."""
     with _administering(database, data) as connection:
         from ..team.server import identity
 
         members = identity.people(connection, identity.find_team(connection, team_name))
     if as_json:
-        print_json({"people": [{"name": member.name, "machines": member.devices} for member in members]})
+        rows = [{"name": one.name, "machines": one.devices, "tokens_until": one.tokens} for one in members]
+        print_json({"people": rows})
         return
     for member in members:
-        click.echo(f"{member.name}: {', '.join(member.devices) or 'no machine'}")
+        tokens = f"; tokens until {', '.join(member.tokens)}" if member.tokens else ""
+        click.echo(f"{member.name}: {', '.join(member.devices) or 'no machine'}{tokens}")
     if not members:
         click.echo("Nobody yet. To add a person: palaver team invite PERSON")
 
@@ -231,7 +238,7 @@ def token(
 
         team = identity.find_team(connection, team_name)
         audience = f"{checked_url(url)}/mcp"
-        member = identity.find_person(connection, team, person)
+        member, person = identity.find_person(connection, team, person), identity.spelling(connection, team, person)
         access = identity.issue_token(connection, team, member, [*map(Scope, scope)], audience, days)
     if as_json:
         print_json({"person": person, "token": access, "scopes": scope, "audience": audience, "days": days})
@@ -251,7 +258,8 @@ def revoke(
 ) -> None:
     """Refuse the machines and tokens of PERSON from now on.
 
-    What PERSON shared stays. A revoked machine can join again with a new code.
+    What PERSON shared stays. A revoked machine can join again with a new code. With --machine, the tokens of PERSON for
+    agents and browsers still work.
     """
     with _administering(database, data) as connection:
         from ..team.server import identity
@@ -260,17 +268,20 @@ def revoke(
     if as_json:
         print_json({"person": person, "machines": count})
     else:
-        click.echo(f"Revoked {count} machines of {person}{'' if machine else ', and all tokens'}.")
+        click.echo(f"Revoked {many(count, 'machine')} of {person}{'' if machine else ', and all tokens'}.")
+        if machine:
+            click.echo(f"Tokens for agents still work. To end them too: palaver team revoke {shlex.quote(person)}")
 
 
 @click.command()
 @_options
 @as_json
 def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Erase deleted items from PostgreSQL's files, by rewriting their partitions, and index large teams.
+    """Erase deleted items from PostgreSQL's files.
 
-    Requests of teams in these partitions wait meanwhile. PostgreSQL's log and your backups contain the items until you
-    delete them. Run this at least every --clean-days days of `palaver team serve`.
+    The partitions with deletions are rewritten, and large teams are indexed. Requests of teams in these partitions wait
+    meanwhile. PostgreSQL's log and your backups contain the items until you delete them. Run this at least every
+    --clean-days days of `palaver team serve`.
     """
     _need_extra()
     from ..team.server.erasure import clean as rewrite
@@ -281,9 +292,9 @@ def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"tables": tables, "indexed_teams": teams})
         return
-    click.echo(f"Rewrote {len(tables)} tables." if tables else "Nothing was deleted since the last run.")
+    click.echo(f"Rewrote {many(len(tables), 'table')}." if tables else "Nothing was deleted since the last run.")
     if teams:
-        click.echo(f"Indexed the vectors of {len(teams)} large teams.")
+        click.echo(f"Indexed the vectors of {many(len(teams), 'large team')}.")
 
 
 @click.command()

@@ -47,11 +47,17 @@ class Caller(Struct, frozen=True):
 
 
 class Person(Struct, frozen=True):
-    """Member of a team, with the names of the machines that are not revoked."""
+    """Member of a team.
+
+    Attributes:
+        devices: Names of the machines that are not revoked.
+        tokens: Days (UTC) on which the tokens of `palaver team token` expire.
+    """
 
     id: UUID
     name: str
     devices: Sequence[str]
+    tokens: Sequence[str]
 
 
 def digest(secret: str) -> bytes:
@@ -246,8 +252,10 @@ def invite(connection: Database, team: UUID, name: str) -> str:
     if not name.strip():
         raise InvalidInput("The name of the person is empty", hint="Give a name.")
     connection.execute(
-        "INSERT INTO palaver.person (team, id, name) VALUES (%s, %s, %s) ON CONFLICT (team, name) DO NOTHING",
-        (team, uuid4(), name),
+        """INSERT INTO palaver.person (team, id, name) SELECT %(team)s, %(id)s, %(name)s
+        WHERE NOT EXISTS (SELECT FROM palaver.person WHERE team = %(team)s AND lower(name) = lower(%(name)s))
+        ON CONFLICT (team, name) DO NOTHING""",
+        {"team": team, "id": uuid4(), "name": name},
     )
     person = find_person(connection, team, name)
     letters = b32encode(secrets.token_bytes(_CODE_BYTES)).decode()
@@ -263,28 +271,41 @@ def invite(connection: Database, team: UUID, name: str) -> str:
 
 
 def find_person(connection: Database, team: UUID, name: str) -> UUID:
-    """Return the ID of a person.
+    """Return the ID of a person. Upper and lower case only matter if several people have this name.
 
     Raises:
         InvalidInput: The team has no such person.
     """
-    row = connection.execute("SELECT id FROM palaver.person WHERE team = %s AND name = %s", (team, name)).fetchone()
-    if row is None:
+    return _person(connection, team, name)[0]
+
+
+def spelling(connection: Database, team: UUID, name: str) -> str:
+    """Return the name of a person as the team spells it. Raises the errors of `find_person`."""
+    return _person(connection, team, name)[1]
+
+
+def _person(connection: Database, team: UUID, name: str) -> tuple[UUID, str]:
+    rows: list[tuple[UUID, str]] = connection.execute(
+        "SELECT id, name FROM palaver.person WHERE team = %s AND lower(name) = lower(%s)", (team, name)
+    ).fetchall()
+    people = [row for row in rows if row[1] == name] or rows
+    if len(people) != 1:
         raise InvalidInput(f"No person {name} in this team", hint="List them: palaver team people")
-    person: UUID = row[0]
-    return person
+    return people[0]
 
 
 def people(connection: Database, team: UUID) -> list[Person]:
     """Return the members of a team, by name."""
     rows = connection.execute(
-        """SELECT p.id, p.name, coalesce(array_agg(d.name ORDER BY d.name) FILTER (WHERE d.id IS NOT NULL), '{}')
+        """SELECT p.id, p.name, coalesce(array_agg(d.name ORDER BY d.name) FILTER (WHERE d.id IS NOT NULL), '{}'),
+            ARRAY(SELECT to_char(expires AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM palaver.token
+                WHERE team = p.team AND person = p.id AND device IS NULL AND expires > now() ORDER BY expires)
         FROM palaver.person p
         LEFT JOIN palaver.device d ON d.team = p.team AND d.person = p.id AND d.revoked IS NULL
-        WHERE p.team = %s GROUP BY p.id, p.name ORDER BY p.name""",
+        WHERE p.team = %s GROUP BY p.team, p.id, p.name ORDER BY p.name""",
         (team,),
     )
-    return [Person(name=name, id=person, devices=devices) for person, name, devices in rows]
+    return [Person(person, name, devices, tokens) for person, name, devices, tokens in rows]
 
 
 def issue_token(

@@ -375,3 +375,75 @@ def test_read_only_commands_change_no_byte(member: Laptop, urls: DatabaseUrls, m
 
     assert {path: path.read_bytes() for path in member.home.root.rglob("*") if path.is_file()} == before
     assert member.held(urls) == {}
+
+
+def test_a_member_needs_no_archive(tmp_path: Path, url: str, urls: DatabaseUrls) -> None:
+    """Who has no archive yet joins with an empty one, and finds what the team shares. The status works before too."""
+    laptop = Laptop(tmp_path / "new")
+    assert "belongs to no team" in laptop.team("status").stdout
+    assert not laptop.home.root.exists()
+
+    joined(laptop, url, urls)
+    assert laptop.json("status")["projects"] == []
+    assert "Nothing new to send" in laptop.team("push").stdout
+    assert "## From the team acme" in laptop.run("search", "which tide comes first").stdout
+
+
+def test_joining_again_says_what_it_withdraws(member: Laptop, url: str, urls: DatabaseUrls) -> None:
+    """After `leave --keep`, the items that the machine left are withdrawn and counted once."""
+    with Archive(member.home) as archive:
+        membership = archive.store.team.joined()
+    assert membership is not None
+    person = membership.person_name
+    member.team("share", CLOCK)
+    member.push()
+    held = len(member.held(urls))
+    assert "If this machine joins again, they are withdrawn." in member.team("leave", "--keep").stdout
+    assert len(member.held(urls)) == held
+
+    again = member.team("join", url, invited(urls, person))
+    assert f"This machine left {held} items on the server before. They are withdrawn now" in again.stderr
+    assert f"Withdrawn from acme: {held} items." in again.stderr
+    assert member.held(urls) == {}
+    member.team("leave")
+    assert "ithdrawn" not in member.team("join", url, invited(urls, person)).stderr
+    member.team("leave")
+    assert member.json("join", url, invited(urls, person))["withdrawn"] == 0
+
+
+def test_a_preview_names_the_command_that_shares(member: Laptop) -> None:
+    """`share --dry-run` says that nothing is shared yet, and counts only what stays of this project."""
+    member.team("share", LIBRARY, "--level", "metrics")
+    tried = member.team("share", CLOCK, "--dry-run")
+
+    assert "Nothing was shared or sent." in tried.stdout
+    assert f"To send it: palaver team share {CLOCK}, then palaver team push" in tried.stdout
+    assert "only metrics are shared" not in tried.stdout
+    reply = member.json("share", CLOCK, "--level", "metrics", "--dry-run")
+    assert "shared" not in reply
+    assert reply["would_share"]["level"] == "metrics"
+    assert reply["preview"]["stays"].keys() == {"only metrics are shared"}
+
+
+def test_what_was_not_shared_cannot_be_unshared(member: Laptop) -> None:
+    """`unshare` says so, and withdraws nothing."""
+    with Archive(member.home) as archive:
+        stored = archive.memories.remember(Memory("The cellar clock loses a minute a week")).stored
+
+    assert member.team("unshare", CLOCK).stdout == f"{CLOCK} was not shared.\n"
+    assert "was not shared by itself" in member.team("unshare", stored.id).stdout
+    assert member.json("unshare", CLOCK) == {"unshared": None, "withdrawn": 0}
+
+
+def test_a_revoked_machine_is_not_called_unreached(member: Laptop, urls: DatabaseUrls) -> None:
+    """The status shows the refusal, and leaving says that tokens for agents remain."""
+    with Archive(member.home) as archive:
+        membership = archive.store.team.joined()
+    assert membership is not None
+    with administering(urls.owner) as connection:
+        revoke(connection, find_team(connection, "acme"), membership.person_name)
+    shown = member.team("status").stdout
+
+    assert "The team server refused: " in shown
+    assert "not reached" not in shown
+    assert "Tokens for agents" in member.team("leave", "--local").stdout

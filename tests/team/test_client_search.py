@@ -85,6 +85,7 @@ def test_hits_of_the_team_follow_in_a_second_block(bob: Laptop) -> None:
     assert heading
     assert f"Ann [{CLOCK}] Keep two years of readings in SQLite" in block
     assert "<recalled-" in block
+    assert f"To open them: {address_of(bob)} in a browser" in block
     [hit, *_] = found(bob, *QUERY)["team"]["hits"]
     assert (hit["person"], hit["project"]) == ("Ann", CLOCK)
     assert hit["at"].endswith("Z")

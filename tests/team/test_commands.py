@@ -115,10 +115,12 @@ def test_a_team_lives_in_a_folder_from_the_first_command_to_the_last(folder: Pat
     """Two commands set up a team whose members join, push and search, and its data survives a stop."""
     data = folder / "data"
     with serving("--data", data) as served:
-        assert "palaver team invite PERSON" in run("create", "acme", "--data", data).stdout
+        assert f"palaver team invite PERSON --data {data}\n" in run("create", "acme", "--data", data).stdout
         ann = Machine(served.url, result("invite", "ann", "--data", data)["code"], "laptop")
         ann.push([exchange("the brass kettle whistles")])
-        assert result("people", "--data", data) == {"people": [{"name": "ann", "machines": ["laptop"]}]}
+        assert result("people", "--data", data) == {
+            "people": [{"name": "ann", "machines": ["laptop"], "tokens_until": []}]
+        }
         run("invite", "bob", "--data", data)
         access = result("token", "bob", "--url", served.url, "--data", data)["token"]
         [hit] = request(served.url, "search", TeamQuery("brass kettle"), TeamHits, access).hits
@@ -135,7 +137,7 @@ def test_a_team_lives_in_a_folder_from_the_first_command_to_the_last(folder: Pat
 
 
 def test_postgresql_stops_with_the_server_after_an_earlier_one_was_killed(folder: Path) -> None:
-    """A killed server leaves PostgreSQL running. The next one that stops also stops it, so that its folder can be copied."""
+    """A killed server leaves PostgreSQL running. The next one stops it, so that its folder can be copied."""
     data = folder / "data"
     with serving("--data", data) as served:
         assert served.stop(signal.SIGKILL) == -signal.SIGKILL
@@ -146,7 +148,9 @@ def test_postgresql_stops_with_the_server_after_an_earlier_one_was_killed(folder
     assert not (data / "postmaster.pid").exists()
 
 
-@pytest.mark.parametrize("words", [("people",), ("create", "acme"), ("invite", "ann"), ("clean",), ("metrics",)], ids=str)
+@pytest.mark.parametrize(
+    "words", [("people",), ("create", "acme"), ("invite", "ann"), ("clean",), ("metrics",)], ids=str
+)
 def test_a_folder_without_a_database_is_not_filled(folder: Path, words: tuple[str, ...]) -> None:
     """A mistyped folder is named, and nothing is created in it."""
     data = folder / "dtaa"
@@ -161,13 +165,41 @@ def test_a_revoked_person_is_refused(urls: DatabaseUrls, acme: dict[str, str]) -
         cid = Machine(served.url, result("invite", "cid", env=acme)["code"])
         cid.push([exchange(f"a spoon of {uuid4()}")])
         access = result("token", "cid", "--url", served.url, env=acme)["token"]
-        assert run("revoke", "cid", env=acme).stdout == "Revoked 1 machines of cid, and all tokens.\n"
+        assert run("revoke", "cid", env=acme).stdout == "Revoked 1 machine of cid, and all tokens.\n"
         for use in (cid.status, lambda: request(served.url, "search", TeamQuery("spoon"), TeamHits, access)):
             with pytest.raises(Refused) as refused:
                 use()
             assert refused.value.status == 401
         again = Machine(served.url, result("invite", "cid", env=acme)["code"])
         assert again.status().own == {"exchange": 1}
+
+
+def test_revoking_a_machine_leaves_tokens_and_says_so(urls: DatabaseUrls, acme: dict[str, str]) -> None:
+    """`revoke --machine` names the command that ends the tokens too, and `people` lists until when they work."""
+    with serving("--database", urls.app) as served:
+        Machine(served.url, result("invite", "ivy", env=acme)["code"], "laptop")
+        access = result("token", "ivy", "--url", served.url, "--days", "2", env=acme)["token"]
+        done = run("revoke", "ivy", "--machine", "laptop", env=acme).stdout
+        assert done.startswith("Revoked 1 machine of ivy.\n")
+        assert "palaver team revoke ivy" in done
+        request(served.url, "search", TeamQuery("spoon"), TeamHits, access)
+        day = (dt.datetime.now(dt.UTC) + dt.timedelta(2)).date().isoformat()
+        assert f"ivy: no machine; tokens until {day}\n" in run("people", env=acme).stdout
+        run("revoke", "ivy", env=acme)
+        with pytest.raises(Refused):
+            request(served.url, "search", TeamQuery("spoon"), TeamHits, access)
+
+
+def test_names_of_people_match_in_any_case(acme: dict[str, str]) -> None:
+    """Another spelling of a name is the same person, and the team's spelling is shown."""
+    run("invite", "Jo", env=acme)
+
+    again = run("invite", "jo", env=acme)
+    assert again.stdout.startswith("Jo joins within 15 minutes, once: palaver team join ADDRESS ")
+    assert "ADDRESS is the one that `palaver team serve` prints" in again.stderr
+    assert result("token", "JO", env=acme)["person"] == "Jo"
+    names = [member["name"] for member in result("people", env=acme)["people"]]
+    assert [name for name in names if name.lower() == "jo"] == ["Jo"]
 
 
 def test_a_token_states_what_it_grants(acme: dict[str, str]) -> None:

@@ -72,6 +72,18 @@ def test_a_machine_finds_what_its_team_shares(people: People) -> None:
     assert hits(people.ann, TeamQuery(KETTLE, filters=Raw(json.encode(Filters(projects=("fork",)))))) == []
 
 
+def test_a_relevant_item_of_the_own_shows_no_weak_hits_of_others(people: People) -> None:
+    """The relevance threshold applies to what others share: nearest hits are left out, as on a machine."""
+    words = "lantern oil burns low"
+    item = embedded(said("a-2", words, session="sa"), words)
+    push(people.ann, item)
+
+    assert hits(people.ann, TeamQuery(words)) == [words]
+    assert hits(people.ann, TeamQuery(words, others=True)) == []
+    assert hits(people.bob, TeamQuery(words, others=True)) == [words]
+    people.ann.push(withdrawn=[item.id])
+
+
 def test_a_machine_can_compare_its_model(url: str) -> None:
     """The server states the name of its embedding model, as vectors are stored under it."""
     with httpx2.Client(trust_env=False) as client:
