@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ..core.command_socket import need_own_process
 from ..core.document import DocumentFilter
-from ..core.errors import InvalidLineRange
+from ..core.errors import InvalidLineRange, UnknownProject
 from ..core.home import Home
 from ..core.memory import project_namespace
 from ..core.query import (
@@ -36,6 +36,7 @@ from ..core.query import (
     Query,
 )
 from ..core.reports import many
+from ..core.results import Results
 from ..observe.archive import Archive
 from ..observe.list_search import ListSearch
 from ..search.archive_search import ArchiveSearch
@@ -56,7 +57,6 @@ from .output import as_json, date_option, print_json, print_message, print_page,
 from .project_option import archived_as, in_project, is_folder, places_of
 
 if TYPE_CHECKING:
-    from ..core.results import Results
     from ..team.client.team_search import TeamSearch
 
 _USAGES: Final = {HitKind.COMMAND: "how TASK", HitKind.FIX: "fix ERROR", HitKind.OPEN: "open"}
@@ -208,7 +208,10 @@ def search(
     with open_layers() as layers:
         if not anywhere and parsed.prefers_project:
             parsed = replace(parsed, here=layers.project_at(Path.cwd()))
-        results = layers.find(parsed, snippets=as_json or snippets or all_of or sys.stdout.isatty())
+        try:
+            results = layers.find(parsed, snippets=as_json or snippets or all_of or sys.stdout.isatty())
+        except UnknownProject as problem:
+            results = _of_team_only(parsed, problem, team_search)
     shown = {"facts": facts, "snippets": snippets, "explain": explain}
     _print_results(results, team_search, shown, budget=budget, as_json=as_json)
 
@@ -224,11 +227,19 @@ def _print_results(
     page = renderer(budget)
     if not results.hits and _is_empty():
         click.echo("Nothing is archived yet. Run `palaver up`, then search again.")
-    else:
+    elif results.hits or results.explanation:
         print_page(page.search(results, **shown))
     if team_search:
         sys.stdout.flush()  # The hits of this machine do not wait.
         print_page(f"\n{page.render('team_hits', result=team_search.result())}")
+
+
+def _of_team_only(query: Query, problem: UnknownProject, team_search: TeamSearch | None) -> Results:
+    """Return no results if only the team has hits in a project. Otherwise, raise `problem`."""
+    if team_search is None or not team_search.result().hits:
+        raise problem
+    print_message(f"{problem}. Only the team has hits in it.")
+    return Results(query, (), 0, 0, ())
 
 
 def _team_search(query: Query) -> TeamSearch | None:

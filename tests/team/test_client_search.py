@@ -91,6 +91,19 @@ def test_hits_of_the_team_follow_in_a_second_block(bob: Laptop) -> None:
     assert hit["at"].endswith("Z")
 
 
+def test_a_project_that_only_the_team_has_is_searched(bob: Laptop) -> None:
+    """Hits of a colleague's project are shown although this machine does not know it. Without hits, it is an error."""
+    done = bob.run(*QUERY, "--project", CLOCK)
+
+    assert f"Unknown project: {CLOCK}. Only the team has hits in it." in done.stderr
+    assert "## From the team acme (" in done.stdout
+    reply = found(bob, *QUERY, "--project", CLOCK)
+    assert (reply["results"], reply["found"]) == ([], 0)
+    assert reply["team"]["hits"]
+    assert f"Unknown project: {CLOCK}" in bob.run(*QUERY, "--project", CLOCK, "--no-team", code=2).stderr
+    assert "Unknown project: nothing" in bob.run(*QUERY, "--project", "nothing", code=2).stderr
+
+
 def test_own_hits_are_not_repeated(ann: Laptop) -> None:
     """What this person shares is in the first block only."""
     reply = found(ann, *QUERY)
