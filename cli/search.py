@@ -208,10 +208,8 @@ def search(
     with open_layers() as layers:
         if not anywhere and parsed.prefers_project:
             parsed = replace(parsed, here=layers.project_at(Path.cwd()))
-        try:
-            results = layers.find(parsed, snippets=as_json or snippets or all_of or sys.stdout.isatty())
-        except UnknownProject as problem:
-            results = _of_team_only(parsed, problem, team_search)
+        needs_snippets = as_json or snippets or all_of or sys.stdout.isatty()
+        results = _find(layers, parsed, team_search, snippets=needs_snippets)
     shown = {"facts": facts, "snippets": snippets, "explain": explain}
     _print_results(results, team_search, shown, budget=budget, as_json=as_json)
 
@@ -234,10 +232,14 @@ def _print_results(
         print_page(f"\n{page.render('team_hits', result=team_search.result())}")
 
 
-def _of_team_only(query: Query, problem: UnknownProject, team_search: TeamSearch | None) -> Results:
-    """Return no results if only the team has hits in a project. Otherwise, raise `problem`."""
-    if team_search is None or not team_search.result().hits:
-        raise problem
+def _find(layers: ArchiveSearch, query: Query, team_search: TeamSearch | None, *, snippets: bool) -> Results:
+    """Return the results of this machine, or no results for a project in which only the team has hits."""
+    try:
+        return layers.find(query, snippets=snippets)
+    except UnknownProject as error:
+        if team_search is None or not team_search.result().hits:
+            raise
+        problem = str(error)
     print_message(f"{problem}. Only the team has hits in it.")
     return Results(query, (), 0, 0, ())
 

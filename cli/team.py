@@ -45,7 +45,7 @@ def join(*, url: str, code: str, as_json: bool) -> None:
 
     URL is the address of the server. It begins with https://, or http:// for a server on this machine. CODE works once,
     for 15 minutes. Data of this machine is only ever sent to this address. A machine that was revoked or copied joins
-    again with a new code.
+    again with a new code. Without an archive, an empty one is created.
     """
     from ..team.client import membership as memberships
 
@@ -82,7 +82,7 @@ def join(*, url: str, code: str, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would leave this machine. Nothing is sent.")
 @as_json
 def push(*, dry_run: bool, as_json: bool) -> None:
-    """Send what is new and shared, and withdraw what is not shared any more.
+    """Send what is new, and withdraw what is not shared any more.
 
     Secrets are removed again by the current rules, and home folders are shortened to `~`. The server refuses items in
     which its own rules find a secret. A push can be interrupted at any time. The next one continues.
@@ -143,7 +143,7 @@ def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
 @click.argument("what", metavar="PROJECT|MEMORY")
 @as_json
 def unshare(*, what: str, as_json: bool) -> None:
-    """Stop sharing a project or a memory, and withdraw it from the server at once.
+    """Stop sharing a project or a memory, and withdraw it at once.
 
     PROJECT can also be a project whose folder does not exist any more.
     """
@@ -167,7 +167,7 @@ def unshare(*, what: str, as_json: bool) -> None:
 @team.command()
 @as_json
 def status(*, as_json: bool) -> None:
-    """Show what is shared, what waits to be sent or withdrawn, and what the server holds."""
+    """Show what is shared, what waits, and what the server holds."""
     archive = _own_archive()
     with archive:
         if archive.home.is_new or archive.store.team.joined() is None:

@@ -192,7 +192,7 @@ def invite(*, person: str, team_name: str, database: str | None, data: Path | No
 @_options
 @as_json
 def people(*, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
-    """List the people of a team, with their machines and the last days of their tokens."""
+    """List the people of a team, their machines and their tokens."""
     with _administering(database, data) as connection:
         from ..team.server import identity
 
@@ -227,9 +227,9 @@ def token(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Print a token for an MCP client of PERSON, at the address URL/mcp of the server.
+    """Print a token for an agent or a browser of PERSON.
 
-    The client sends it as a header, Authorization: Bearer TOKEN. Only its hash is stored.
+    An MCP client sends it to URL/mcp as a header, Authorization: Bearer TOKEN. Only its hash is stored.
     """
     with _administering(database, data) as connection:
         from ..team.client.server_connection import checked_url

@@ -56,6 +56,7 @@ class TeamPages:
             *(Route(path, self._answering(page), methods=["GET"]) for path, page in pages.items()),
             Route("/enter", self._guarded(self._enter), methods=["POST"]),
             Route("/static/{name}", self._guarded(static_file), methods=["GET"]),
+            Route("/{path:path}", self._guarded(self._missing), methods=["GET"]),
         ]
 
     def _guarded(self, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
@@ -93,6 +94,9 @@ class TeamPages:
     def _shown(self, page: _Page, request: Request, index: TeamIndex) -> Response:
         name, values = page(request, index)
         return self._render(name, **values)
+
+    async def _missing(self, _request: Request) -> Response:
+        return self._render("error.html.j2", 404, problem="No such page", hint="Go back to the search.")
 
     async def _enter(self, request: Request) -> Response:
         """Keep the token of the form in a cookie that only this server gets, until the browser is closed."""

@@ -121,7 +121,13 @@ def test_other_pages_are_refused(browser: httpx2.Client, team: Team) -> None:
 def test_every_answer_has_the_headers_of_the_viewer(browser: httpx2.Client, team: Team) -> None:
     """Also errors and styles forbid scripts of others, frames and caches."""
     enter(browser, team, team.access)
-    for path, status in (("/", 200), ("/static/viewer.css", 200), ("/items/obs-9999", 400), ("/lines/x/y?line=z", 400)):
+    for path, status in (
+        ("/", 200),
+        ("/static/viewer.css", 200),
+        ("/items/obs-9999", 400),
+        ("/lines/x/y?line=z", 400),
+        ("/no/page", 404),
+    ):
         response = browser.get(path)
         assert response.status_code == status
         assert response.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
