@@ -21,7 +21,7 @@ with warnings.catch_warnings(action="ignore"):  # of platformdirs, without XDG_R
 
 
 @contextmanager
-def embedded(folder: Path, *, create: bool) -> Generator[tuple[str, str]]:
+def embedded(folder: Path, *, create: bool = True) -> Generator[tuple[str, str]]:
     """Run PostgreSQL with its data in a folder. Yield the URLs of the owner and of the application's role.
 
     PostgreSQL stops with the last process that uses the folder, also if others were killed before.
@@ -69,9 +69,11 @@ def _began_before(number: int, time: float) -> bool:
     """Return whether a process runs, and began before a time in seconds since 1970."""
     try:
         process = psutil.Process(number)
-        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= time
+        began: float = process.create_time()
+        is_zombie: bool = process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+    return began <= time and not is_zombie
 
 
 def _check_reachable(*paths: Path) -> None:
