@@ -51,8 +51,9 @@ class Edit(NamedTuple):
 def absolute_path(path: str, folder: str) -> str:
     """Return the normalised path of a file in a folder. Paths with a drive are those of Windows on every system."""
     is_windows = any(PureWindowsPath(name).drive for name in (path, folder))
-    system = ntpath if is_windows else os.path
-    return system.normpath(system.join(folder, path))
+    if is_windows:
+        return ntpath.normpath(ntpath.join(folder, path))
+    return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 - resolves `..` without reading the disk
 
 
 class EditTable:
