@@ -68,7 +68,7 @@ def observations(request: Request) -> Response:
         types=[
             (kind, counts[kind], _address(chosen, type=kind))
             for kind in ObservationType
-            if counts[kind] or kind == chosen.get("type")
+            if counts[kind] or str(kind) == chosen.get("type")
         ],
         all_types=_address(chosen, type=""),
         chosen=chosen,

@@ -56,7 +56,8 @@ def _remove_dead_handles(folder: Path) -> None:
     A process that began after the last change of the file has the number of an earlier one.
     """
     file = folder / ".handle_pids.json"
-    with postgres_server.PostgresServer._lock:  # noqa: SLF001 - the package changes the file under this lock
+    # The package changes the file under this lock.
+    with postgres_server.PostgresServer._lock:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if not file.exists():
             return
         changed, numbers = file.stat().st_mtime, json.loads(file.read_text())
