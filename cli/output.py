@@ -14,6 +14,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from io import UnsupportedOperation
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TextIO, TypeVar, cast
 
@@ -72,6 +73,8 @@ _ALTERNATIVES: Final = {
     "search": "To search for this text: palaver search '\"{}\"'",
 }
 """Advice for an unknown option of a command, if no similar option exists."""
+_SIMILAR: Final = 0.7
+"""Minimum similarity of a suggested option, from 0 to 1."""
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the output and errors as JSON.")
 _CALENDAR: Final = re.compile(r"\d{4}-\d{2}(-\d{2})?")
@@ -395,7 +398,7 @@ def _no_option(error: click.NoSuchOption) -> str:
 
     No option is suggested if the most similar one is irreversible, because the user probably meant that one.
     """
-    similar = error.possibilities or []  # the most similar option is first
+    similar = get_close_matches(error.option_name, error.possibilities or [], cutoff=_SIMILAR)  # best first
     safe = [option for option in similar if not _IRREVERSIBLE.intersection([*similar[:1], option])]
     guessed = click.NoSuchOption(error.option_name, error.message, safe[:1]).format_message()
     context = error.ctx

@@ -119,8 +119,8 @@ def serve(
         app = site(team_server)
         server = http_server(app, certificate, key)
         behind = "" if settings.url == local else f" (on {local})"
-        click.echo(f"Serving the team at {settings.url}{behind}. Press Ctrl-C to stop.", err=True)
         with suppress(KeyboardInterrupt):  # also SIGTERM
+            click.echo(f"Serving the team at {settings.url}{behind}. Press Ctrl-C to stop.", err=True)
             server.run(sockets=[listener])
 
 

@@ -30,7 +30,11 @@ def test_a_period_and_a_project_select_the_sessions() -> None:
         "<recalled-N>\n"
         "tide-clock: 1 session, 735 tokens, $0.01\n"
         "  Done\n"
-        "    2026-03-30 High water one hour late since summer time [1c90]\n"
+        "    2026-03-30 High water one hour late since summer time: Compare instants in UTC, so that summer time does "
+        "not move high water [1c90]\n"
+        "  Learned\n"
+        "    2026-03-30 The station sends UTC (+00:00), __main__.py uses datetime.now(), which is local time without a "
+        "zone. [1c90]\n"
         "</recalled-N>\n"
         "Details: palaver show SESSION. All of it: add --markdown.\n"
     )

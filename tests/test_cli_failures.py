@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from palaver.cli import main
 from palaver.cli.commands import COMMANDS
 from palaver.cli.output import failure_of, report_failure
+from palaver.cli.team_server import SERVER_COMMANDS
 from palaver.core import errors
 from palaver.core.home import Home
 
@@ -48,10 +49,13 @@ ARGUMENTS = {
     "share": ["0b6f"],
     "search": ["xx"],
     "show": ["obs-1"],
+    "team join": ["http://127.0.0.1:9", "code"],
+    "team share": ["xx"],
+    "team unshare": ["xx"],
     "timeline": ["obs-1"],
 }
 """Minimal valid arguments of the commands that need some."""
-NEEDS_NO_HOME = {"toolsets"}
+NEEDS_NO_HOME = {"toolsets", *(f"team {command.name}" for command in SERVER_COMMANDS)}
 
 
 def palaver(*arguments: str) -> Result:
