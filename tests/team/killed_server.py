@@ -4,12 +4,7 @@ Arguments: URL of the database, number of the step at which to die (0: never). A
 statement or a transaction. The first line of output is the URL of the server.
 """
 
-import os
-import signal
 import sys
-from collections.abc import Callable
-from itertools import count
-from typing import Any
 
 import uvicorn
 from psycopg import Connection, Cursor
@@ -19,27 +14,15 @@ from palaver.team.server.app import ServerSettings, TeamServer, application
 from palaver.team.server.database import TeamDatabase
 from palaver.team.server.serving import listening
 
+from .counted_steps import Steps
 
-def die_at(last: int) -> None:
+
+def count_steps(last: int) -> None:
     """Kill this process at the step with this number."""
-    steps = count(1)
-
-    def step() -> None:
-        if next(steps) == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any, **options: Any) -> Any:
-            step()
-            result = method(*arguments, **options)
-            step()
-            return result
-
-        return run
-
-    Connection.execute = counted(Connection.execute)  # type: ignore[method-assign]
-    Connection.commit = counted(Connection.commit)  # type: ignore[method-assign]
-    Cursor.executemany = counted(Cursor.executemany)  # type: ignore[method-assign]
+    steps = Steps(last)
+    Connection.execute = steps.counted(Connection.execute)  # type: ignore[method-assign]
+    Connection.commit = steps.counted(Connection.commit)  # type: ignore[method-assign]
+    Cursor.executemany = steps.counted(Cursor.executemany)  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -50,7 +33,7 @@ def main() -> None:
     # The audience stays, so that a token is valid for the next process.
     settings = ServerSettings("http://team.test", "test")
     app = application(TeamServer(database, settings, Redactor(b"k" * 16)))
-    die_at(int(sys.argv[2]))
+    count_steps(int(sys.argv[2]))
     print(address, flush=True)
     uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none")).run(sockets=[listener])
 

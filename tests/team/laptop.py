@@ -8,6 +8,7 @@ from typing import Any, Final
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from palaver.archiver.copies.raw_copy import RawArchive
 from palaver.archiver.ingest.ingest import Ingest
@@ -126,3 +127,19 @@ class Laptop:
         with psycopg.connect(urls.owner) as connection:
             query = "SELECT id::text, hash, kind, body FROM palaver.item WHERE person = %s"
             return connection.execute(query, (membership.person,)).fetchall()
+
+
+def address_of(laptop: Laptop) -> str:
+    """Return the address of the server that the laptop joined."""
+    with Archive(laptop.home) as archive:
+        membership = archive.store.team.joined()
+    assert membership is not None
+    return membership.url
+
+
+def set_address(laptop: Laptop, url: str) -> None:
+    """Let the server of the team have another address, which only a damaged database would do."""
+    with Archive(laptop.home) as archive, archive.store.transaction():
+        membership = archive.store.team.joined()
+        assert membership is not None
+        archive.store.team.save(replace(membership, url=url))

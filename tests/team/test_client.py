@@ -16,7 +16,7 @@ from palaver.observe.archive import Archive
 from palaver.team.server.database import TeamDatabase, administering
 from palaver.team.server.identity import find_team, revoke
 
-from .laptop import CLOCK, LIBRARY, Laptop
+from .laptop import CLOCK, LIBRARY, Laptop, address_of, set_address
 from .members import invited, serving
 from .postgres import DatabaseUrls
 
@@ -222,21 +222,6 @@ def test_an_unreached_server_is_reported(member: Laptop, urls: DatabaseUrls) -> 
     set_address(member, before)
     member.team("push")
     assert member.held(urls) == {}
-
-
-def address_of(laptop: Laptop) -> str:
-    with Archive(laptop.home) as archive:
-        membership = archive.store.team.joined()
-    assert membership is not None
-    return membership.url
-
-
-def set_address(laptop: Laptop, url: str) -> None:
-    """Let the server of the team have another address, which only a damaged database would do."""
-    with Archive(laptop.home) as archive, archive.store.transaction():
-        membership = archive.store.team.joined()
-        assert membership is not None
-        archive.store.team.save(replace(membership, url=url))
 
 
 def test_only_the_joined_address_is_used(member: Laptop, urls: DatabaseUrls) -> None:

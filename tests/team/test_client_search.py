@@ -20,7 +20,7 @@ from palaver.team.client import team_search
 from palaver.team.client.team_search import begin
 from palaver.team.protocol import TeamQuery
 
-from .laptop import CLOCK, Laptop
+from .laptop import CLOCK, Laptop, address_of, set_address
 from .members import invited
 from .postgres import DatabaseUrls
 
@@ -57,20 +57,6 @@ def silent_server() -> Iterator[str]:
     """URL of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-
-def address_of(laptop: Laptop) -> str:
-    with Archive(laptop.home) as archive:
-        membership = archive.store.team.joined()
-    assert membership is not None
-    return membership.url
-
-
-def set_address(laptop: Laptop, url: str) -> None:
-    with Archive(laptop.home) as archive, archive.store.transaction():
-        membership = archive.store.team.joined()
-        assert membership is not None
-        archive.store.team.save(replace(membership, url=url))
 
 
 def found(laptop: Laptop, *arguments: str) -> Any:
