@@ -211,9 +211,9 @@ def search_clients(place: Place, queries: Sequence[str]) -> Iterator[Measure]:
         client.initialize()
         for query in queries:
             taken["pass"].append(run((*_PYTHON, "pass"), place).seconds)
-            taken["search"].append(run((*PALAVER, "search", query), place).seconds)
+            taken["search"].append(run((*PALAVER, "search", "--", query), place).seconds)
             if other:
-                taken["agentsview"].append(run((other, "session", "search", query, "--fts"), place).seconds)
+                taken["agentsview"].append(run((other, "session", "search", "--fts", "--", query), place).seconds)
     name, ours = "palaver search, answered by a running process", median(taken["search"])
     yield Measure(name, ours, median(taken["pass"]), "python -c pass", target="150 ms")
     if other:
