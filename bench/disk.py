@@ -54,8 +54,9 @@ def _measured(folder: Path) -> str:
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of all files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """Return the bytes of all files in a folder. Generations of the index share files, which count once."""
+    stats = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    return sum({stat.st_ino: stat.st_size for stat in stats}.values())
 
 
 if __name__ == "__main__":
