@@ -1,7 +1,7 @@
 """Proposed memories: lasting preferences in the user's own words, and notes that agents wrote.
 
-Preferences, standing instructions and corrections are found in the typed parts of a prompt. Notes are those for later
-sessions. Both are proposed for review, and stored only after the user's approval. Proposals are computed from the
+Preferences, standing instructions and corrections are found in the typed parts of a prompt. Notes are those in memory
+files of agents. Rules in instruction files such as AGENTS.md are not proposed: agents load these files anyway. Both are proposed for review, and stored only after the user's approval. Proposals are computed from the
 archive, so they disappear with their source. Precision has priority over recall. Most prompts are valid for only an
 hour, and a wrong preference costs more than a missing one, which `palaver remember` can store.
 """
@@ -22,7 +22,7 @@ from ...core.conversation import Origin, now
 from ...core.home import root_of
 from ...core.memory import EventKind, Memory, MemoryEvent, MemoryState, StoredMemory
 from ..memory import MemoryCore
-from ..rules.agent_notes import NOTE_PREFIX, NoteKind, note_rules
+from ..rules.agent_notes import NOTE_PREFIX, NoteKind, is_memory_file, note_rules
 from ..rules.salience import phrases
 from .languages import languages
 from .prompt_parts import MASK, PartOrigin, prompt_parts, typed_text
@@ -173,17 +173,21 @@ class _Statement(Struct, frozen=True):
 
 
 def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
-    """Yield the notes of agents, and then the lasting preferences that users stated, each in its first wording.
+    """Yield the lasting preferences that users stated, each in its first wording, and then the notes of agents.
 
     A sentence that is only worded as a rule is proposed if the agent acknowledged it. Previously stored memories are
     skipped, including deleted and declined ones.
     """
     known = {(stored.memory.namespace, stored.memory.content_hash) for stored in store.memories.all()}
-    namespaces: dict[int, str] = {}
-    for candidate in _noted(store):
+    for candidate in (*_stated(store), *_noted(store)):
         if (claim := (candidate.memory.namespace, candidate.memory.content_hash)) not in known:
             known.add(claim)
             yield candidate
+
+
+def _stated(store: Store) -> Iterator[PreferenceCandidate]:
+    """Yield a candidate for each preference that users stated."""
+    namespaces: dict[int, str] = {}
     corrections: dict[str, list[_Statement]] = {}
     for prompt in store.exchanges.prompts():
         for sentence in stated_sentences(prompt.text):
@@ -200,14 +204,11 @@ def preference_candidates(store: Store) -> Iterator[PreferenceCandidate]:
                 if first is None:
                     continue
                 found, reason = first, Reason.REPEATED
-            candidate = _candidate(store, namespace, found, reason)
-            if (claim := (namespace, candidate.memory.content_hash)) not in known:
-                known.add(claim)
-                yield candidate
+            yield _candidate(store, namespace, found, reason)
 
 
 def _noted(store: Store) -> Iterator[PreferenceCandidate]:
-    """Yield a candidate for each rule and each pitfall in the notes of agents.
+    """Yield a candidate for each rule and each pitfall in the memory files of agents.
 
     Its origin is that of the note, or the user if the user's own words contain the rule.
     """
@@ -218,7 +219,7 @@ def _noted(store: Store) -> Iterator[PreferenceCandidate]:
         exchange = store.exchanges.load([key])[key].exchange
         session, place = store.sessions.load(stored[0].session), store.exchanges.locations([key])[key]
         typed = _plain(" ".join(part.text for part in prompt_parts(exchange.prompt) if part.origin is PartOrigin.TYPED))
-        for rule in note_rules(exchange):
+        for rule in note_rules(exchange, is_memory_file):
             memory = Memory(
                 rule.text,
                 _TYPES[rule.kind],

@@ -6,7 +6,7 @@ type `feedback` is one rule, which its description states.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -98,8 +98,12 @@ class _Note(Struct, frozen=True):
 
 def is_note(path: str) -> bool:
     """Return whether a file holds notes of an agent for later sessions."""
-    slashed = path.replace("\\", "/")
-    return _MEMORY.search(slashed) is not None or _INSTRUCTIONS.search(slashed) is not None
+    return is_memory_file(path) or _INSTRUCTIONS.search(path.replace("\\", "/")) is not None
+
+
+def is_memory_file(path: str) -> bool:
+    """Return whether a file holds the memory of an agent. Unlike instructions, other agents do not load it."""
+    return _MEMORY.search(path.replace("\\", "/")) is not None
 
 
 def extract_notes(exchange: Exchange, files: TouchedFiles) -> Iterator[Observation]:
@@ -120,9 +124,13 @@ def extract_notes(exchange: Exchange, files: TouchedFiles) -> Iterator[Observati
             )
 
 
-def note_rules(exchange: Exchange) -> list[NoteRule]:
-    """Return the rules and pitfalls to propose from the notes that an exchange wrote, without repetitions."""
-    notes = [_read_note(call, path) for path, call in _written_notes(exchange, exchange.writes)]
+def note_rules(exchange: Exchange, is_read: Callable[[str], bool] = is_note) -> list[NoteRule]:
+    """Return the rules and pitfalls to propose from the notes that an exchange wrote, without repetitions.
+
+    `is_read` selects the notes by their path.
+    """
+    written = _written_notes(exchange, exchange.writes)
+    notes = [_read_note(call, path) for path, call in written if is_read(path)]
     return list({rule.text: rule for note in notes for rule in note.proposed}.values())
 
 

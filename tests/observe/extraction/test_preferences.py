@@ -142,17 +142,15 @@ def test_excluded_exchange_proposes_nothing(archive: History) -> None:
     assert list(preference_candidates(archive.store)) == []
 
 
-def test_notes_of_agents_come_first(tmp_path: Path) -> None:
-    """Rules that an agent noted for later sessions are proposed before the user's sentences, with kind and origin.
-
-    Only a rule in the user's own words is the user's.
-    """
+@pytest.mark.parametrize("file", ["/shop/memory/prices.md", "/shop/AGENTS.md"])
+def test_notes_of_agents_come_last(tmp_path: Path, file: str) -> None:
+    """Rules in memory files of agents are proposed after the user's sentences, those in instruction files never."""
     history = History(tmp_path)
     note = f"## Rules\n\n- {RULE}\n- Never round a price before the total.\n\n## Gotchas\n\n- The cache drops cents.\n"
     (key,) = history.say("one", Said(RULE, "Noted."))
     exchange = history.store.exchanges.load([key])[key].exchange
-    call = Turn(2, Speaker.ASSISTANT, Kind.CALL, f"Write: /shop/AGENTS.md\n{note}", tool="Write", call="c")
-    result = Turn(2, Speaker.TOOL, Kind.RESULT, "", tool="Write", call="c", writes=("/shop/AGENTS.md",))
+    call = Turn(2, Speaker.ASSISTANT, Kind.CALL, f"Write: {file}\n{note}", tool="Write", call="c")
+    result = Turn(2, Speaker.TOOL, Kind.RESULT, "", tool="Write", call="c", writes=(file,))
     with history.store.transaction():
         history.store.exchanges.replace(1, 1, 0, [replace(exchange, turns=(*exchange.turns, call, result))])
     history.say("two", Said("From now on write the tests first."), project="one")
@@ -162,12 +160,12 @@ def test_notes_of_agents_come_first(tmp_path: Path) -> None:
         (each.memory.content, each.memory.type, each.memory.origin) for each in preference_candidates(history.store)
     ]
 
-    assert found == [
-        (RULE, "convention", Origin.HUMAN),
+    stated = [(RULE, "preference", Origin.HUMAN), ("From now on write the tests first.", "preference", Origin.HUMAN)]
+    noted = [
         ("Never round a price before the total.", "convention", Origin.ASSISTANT),
         ("The cache drops cents.", "issue", Origin.ASSISTANT),
-        ("From now on write the tests first.", "preference", Origin.HUMAN),
     ]
+    assert found == [*stated, *(noted if "memory" in file else [])]
 
 
 def test_rule_is_proposed_if_the_agent_acknowledged_it(tmp_path: Path) -> None:
