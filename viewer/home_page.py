@@ -58,7 +58,7 @@ def home(request: Request) -> Response:
         sessions=store.session_list.count(SessionFilter()),
         subagents=store.sessions.count_indexed() - store.session_list.count(SessionFilter()),
         exchanges=store.exchanges.count(),
-        observations=sum(store.observations.count_by_type().values()),
+        observations=sum(store.observations.count_by_type(cards=False).values()),
         is_running=store.leases.holder(ARCHIVER) is not None,
         is_watched=store.leases.holder(WATCHER) is not None,
     )

@@ -28,6 +28,9 @@ from .search_page import evidence_address
 
 _ROWS: Final = 50
 """Observations on one page."""
+_MINOR: Final = (ObservationType.TEST, ObservationType.GENERAL)
+"""Types that are listed only on request."""
+_MAIN: Final = tuple(kind for kind in ObservationType if kind not in _MINOR)
 _QUOTE: Final = 600
 """Maximum characters of a quote. Stored quotes are short; the rest of their line is added."""
 
@@ -52,14 +55,18 @@ class ListedObservation(NamedTuple):
 
 
 def observations(request: Request) -> Response:
-    """Show observations by day, the newest first, of the type and project in the address."""
+    """Show observations by day, the newest first, of the type and project in the address.
+
+    Cards are in the list of sessions.
+    """
     store = archive_of(request).store
     chosen = {name: value for name in ("type", "project") if (value := request.query_params.get(name, ""))}
-    counts = Counter(store.observations.count_by_type(chosen.get("project", "")))
-    total = counts[chosen["type"]] if "type" in chosen else counts.total()
+    kinds, project = (chosen["type"],) if "type" in chosen else _MAIN, chosen.get("project", "")
+    counts = Counter(store.observations.count_by_type(project, cards=False))
+    total = sum(counts[kind] for kind in kinds)
     page = page_number(request)
     first = (page - 1) * _ROWS
-    rows = _listed(store, store.observations.page(chosen.get("type", ""), chosen.get("project", ""), _ROWS, first))
+    rows = _listed(store, store.observations.page(kinds, project, _ROWS, first))
     projects = store.sessions.totals_by_project()
     return render(
         request,
@@ -74,6 +81,7 @@ def observations(request: Request) -> Response:
         chosen=chosen,
         projects=sorted(filter(None, (project.name for project in projects)), key=str.lower),
         total=total,
+        minor=sum(counts[kind] for kind in _MINOR),
         newer=_address(chosen, page=str(page - 1)) if page > 1 else "",
         older=_address(chosen, page=str(page + 1)) if first + _ROWS < total else "",
     )

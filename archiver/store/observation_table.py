@@ -188,22 +188,29 @@ class ObservationTable:
         )
         return [stored_of(row) for row in rows]
 
-    def page(self, kind: str, project: str, limit: int, offset: int) -> list[StoredObservation]:
-        """Return a page of the observations of a type and a project, newest first. Empty texts are no conditions."""
+    def page(self, kinds: Collection[str], project: str, limit: int, offset: int) -> list[StoredObservation]:
+        """Return a page of the observations of some types, without session cards, newest first.
+
+        An empty project is no condition.
+        """
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN session s ON s.id = i.session
-                WHERE (?1 = '' OR o.type = ?1) AND (?2 = '' OR s.project = ?2)
+                WHERE o.type IN (SELECT value FROM json_each(?1)) AND (?2 = '' OR s.project = ?2)
+                AND i.key NOT IN (SELECT item FROM summary)
                 ORDER BY i.at DESC, o.exchange DESC, i.key LIMIT ?3 OFFSET ?4""",
-            (kind, project, limit, offset),
+            (listed(kinds), project, limit, offset),
         )
         return [*map(stored_of, rows)]
 
-    def count_by_type(self, project: str = "") -> dict[str, int]:
-        """Return the number of observations of each type, the most frequent first. With `project`, only of this one."""
+    def count_by_type(self, project: str = "", *, cards: bool = True) -> dict[str, int]:
+        """Return the number of observations of each type, the most frequent first.
+
+        With `project`, count only those of this one. `cards` includes session cards.
+        """
         rows = self._db.rows(
-            f"""SELECT o.type, count(*) {FROM} JOIN session s ON s.id = i.session WHERE ?1 = '' OR s.project = ?1
-                GROUP BY o.type ORDER BY 2 DESC, 1""",
-            (project,),
+            f"""SELECT o.type, count(*) {FROM} JOIN session s ON s.id = i.session WHERE (?1 = '' OR s.project = ?1)
+                AND (?2 OR i.key NOT IN (SELECT item FROM summary)) GROUP BY o.type ORDER BY 2 DESC, 1""",
+            (project, cards),
         )
         return dict(rows)
 

@@ -436,6 +436,26 @@ def test_the_list_of_observations_has_as_many_rows_as_it_counts(viewer: Viewer) 
     assert f"{len(listed(own))} observations" in text_of(viewer.page(own))
 
 
+def test_tests_and_notes_are_listed_only_on_request(own: Viewer, tmp_path: Path) -> None:
+    """Cards of sessions are never listed: the sessions have a list of their own."""
+    with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
+        [number] = archive.store.session_list.page(SessionFilter(), 1)
+        key = archive.store.summaries.conversation(number)[0]
+        found = [Observation(kind, f"Tide {kind}", extractor="test") for kind in ObservationType]
+        archive.store.observations.replace(key, number, found, "test")
+        card = Observation(ObservationType.GENERAL, f"{SUMMARY}Tide manual", extractor="test")
+        archive.store.summaries.put(number, key, card)
+
+    page = own.page("/observations")
+
+    assert ", without 2 tests and notes" in text_of(page)
+    assert "Tide decision" in page
+    assert not {"Tide test", "Tide general"} & set(re.findall("Tide [a-z]+", page))
+    for kind in ("test", "general"):
+        assert f"Tide {kind}" in own.page(f"/observations?type={kind}")
+    assert "Tide manual" not in re.findall("data-row>([^<]*)<", own.page("/observations?type=general"))
+
+
 def test_types_of_observations_have_names_for_people(viewer: Viewer) -> None:
     """Addresses have the types."""
     chips = re.findall(r'href="/view/observations\?type=([\w-]+)"[^>]*>(\w+) ', viewer.page("/observations"))
