@@ -1,6 +1,7 @@
 """Observations: typed knowledge extracted from conversations, with transcript lines as evidence."""
 
 import re
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, Self
@@ -222,6 +223,20 @@ _QUESTION: Final = "Question to the user: "
 _INTERRUPTED: Final = "The user interrupted the work on "
 _UNANSWERED: Final = "No final reply to "
 _COMMAND: Final = re.compile(r"The last command, .+, failed\Z|The user refused the last command, ")
+ENDINGS: Final[Mapping[str, str]] = {
+    "last check failed": f"{OPEN}The last check, ",
+    "last command failed": f"{OPEN}The last command, ",
+    "last command refused": f"{OPEN}The user refused the last command, ",
+    "interrupted": f"{OPEN}{_INTERRUPTED}",
+    "no final reply": f"{OPEN}{_UNANSWERED}",
+    "question to you": f"{OPEN}{_QUESTION}",
+}
+"""Beginning of the fact of a card that states how a session ended, by its name in lists, the worst first."""
+
+
+def ending_of(facts: Collection[str]) -> str:
+    """Return the name of the worst ending that the facts of a card state, or an empty text for a good one."""
+    return next((name for name, start in ENDINGS.items() if any(fact.startswith(start) for fact in facts)), "")
 
 
 def is_open_item(fact: str) -> bool:

@@ -377,6 +377,20 @@ def is_complete_sentence(text: str) -> bool:
     return len(text) >= _SHORTEST and not text.endswith((":", "…")) and not (_DULL.match(text) or _ROW.match(text))
 
 
+_LONG_WORD = re.compile(r"\w{4,}")
+_REPEATED = 0.7
+"""Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
+
+Only the first five letters of each word are compared.
+"""
+
+
+def repeats(text: str, other: str) -> bool:
+    """Return whether two texts share most of the long words of the shorter text."""
+    words, others = ({word[:5].lower() for word in _LONG_WORD.findall(each)} for each in (text, other))
+    return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))
+
+
 _Part = TypeVar("_Part")
 
 

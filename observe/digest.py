@@ -16,11 +16,11 @@ from ..core.observation import NEXT, OPEN, OUTCOME
 from ..core.query import LIMIT_MAX, Filters, Query
 from ..core.results import SessionOutline
 from ..core.runtime import Progress, silent
+from ..core.text import repeats
 from ..core.usage_report import UsageFilter, UsageGroup
 from ..search.archive_search import ArchiveSearch
 from ..search.present.details import items_of
 from .rules.notes import NoteLabel
-from .rules.session_card import repeats
 from .usage import TokenUsage
 
 _LABEL: Final = re.compile(r"(?:Root cause|The root cause|Cause|Problem|The problem|Issue|Note)\s*:\s*")

@@ -15,9 +15,8 @@ from ..core import ids
 from ..core.conversation import Kind, Milliseconds, Origin, Session, Speaker
 from ..core.observation import SUMMARY, Evidence
 from ..core.reports import Handoff, HandoffFile, HandoffLine
-from ..core.text import truncate
+from ..core.text import repeats, truncate
 from .rules.notes import NoteLabel
-from .rules.session_card import repeats
 
 _TEXT: Final = 240
 """Maximum characters of a line."""

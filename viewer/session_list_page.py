@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 
 from ..archiver.store import Store
 from ..archiver.store.session_list import SessionFilter
+from ..core.observation import ENDINGS
 from ..core.reports import grouped
 from ..core.time_expressions import between
 from ..search.present.details import SessionNames
@@ -27,6 +28,7 @@ _LABELS: Final = {
     "model": "Model",
     "edited": "Edited file",
     "tag": "Tag",
+    "ending": "Ending",
     "after": "From",
     "before": "Until",
     "parent": "Sub-agents of",
@@ -59,6 +61,7 @@ def sessions(request: Request) -> Response:
         branches=store.session_list.branches()[:_BRANCHES],
         models=store.session_list.models(),
         tags=list(store.session_labels.tags()),
+        endings=list(ENDINGS),
         total=total,
         position=f"{grouped(first + 1)} to {grouped(first + len(rows))} of {grouped(total)}",
         newer=_address(chosen, page=page - 1) if page > 1 else "",
@@ -74,7 +77,8 @@ def _filter(store: Store, chosen: dict[str, str]) -> SessionFilter:
     parents = store.sessions.several(store.sessions.beginning_with(parent) if parent else ())
     parent = next((session.native_id for session in parents.values()), parent)
     is_with_subagents = "subagents" in chosen or parent != ""
-    return SessionFilter(**names, parent=parent, after=after, before=before, subagents=is_with_subagents)
+    fact = ENDINGS.get(chosen.get("ending", ""), chosen.get("ending", ""))
+    return SessionFilter(**names, fact=fact, parent=parent, after=after, before=before, subagents=is_with_subagents)
 
 
 def _title(store: Store, session: str) -> str:

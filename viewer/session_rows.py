@@ -9,19 +9,23 @@ from ..archiver.store import Store
 from ..archiver.store.session_label_table import SessionLabel
 from ..archiver.store.session_list import SessionTotals
 from ..core.conversation import Milliseconds, SessionKind
-from ..core.observation import OUTCOME
+from ..core.observation import OUTCOME, ending_of
+from ..core.text import repeats
 from ..search.present.details import SessionNames
 
 _COLUMNS: Final = ("agent", "project", "duration", "tokens")
-"""Columns that are left out if no row has a value. Only an agent that differs between the rows is worth a column."""
+"""Columns that are left out if no row has a value."""
+_DIFFERING: Final = {"agent", "project"}
+"""Columns that are also left out if all rows have the same value."""
 
 
 class SessionRow(Struct, frozen=True):
-    """Session in a list. `path` is the last part of the address of its page."""
+    """Session in a list. `path` is the last part of the address of its page. `ending` is empty for a good one."""
 
     path: str
     title: str
     result: str
+    ending: str
     agent: str
     project: str
     branch: str
@@ -48,18 +52,18 @@ def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:
     rows = list[SessionRow]()
     for number in numbers:
         session, card = sessions[number], cards.get(number)
-        title = names[number].title or session.title or "Untitled session"
         facts = card.observation.facts if card else ()
+        ending = ending_of(facts)
+        title = (names[number].title or session.title or "Untitled session").removesuffix(f" ({ending})")
         outcomes = (fact.removeprefix(OUTCOME) for fact in facts if fact.startswith(OUTCOME))
-        # A result that begins with the title would repeat it.
-        start = title.rstrip(".…").casefold()
-        result = next((outcome for outcome in outcomes if not outcome.casefold().startswith(start)), "")
+        result = next((outcome for outcome in outcomes if not repeats(outcome, title)), "")
         exchanges, tokens = totals.get(number, SessionTotals(0, 0))
         rows.append(
             SessionRow(
                 addresses[number],
                 title,
                 result,
+                ending,
                 session.agent,
                 session.project,
                 session.branch,
@@ -76,5 +80,5 @@ def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:
 
 def columns_of(rows: Sequence[SessionRow]) -> list[str]:
     """Return the names of the columns that have values."""
-    used = [name for name in _COLUMNS if any(getattr(row, name) for row in rows)]
-    return [name for name in used if name != "agent" or len({row.agent for row in rows}) > 1]
+    values = {name: {getattr(row, name) for row in rows} for name in _COLUMNS}
+    return [name for name in _COLUMNS if any(values[name]) and (name not in _DIFFERING or len(values[name]) > 1)]

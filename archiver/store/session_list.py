@@ -18,6 +18,7 @@ class SessionFilter(Struct, frozen=True):
     Attributes:
         edited: Part of the path of a file that the session edited.
         tag: Tag that the user gave to the session.
+        fact: Beginning of a fact of the card.
         parent: The agent's ID of the session that started the session.
         after: Start of the time range, inclusive. A session matches if it ended in the range.
         before: End of the time range, exclusive.
@@ -30,6 +31,7 @@ class SessionFilter(Struct, frozen=True):
     model: str = ""
     edited: str = ""
     tag: str = ""
+    fact: str = ""
     parent: str = ""
     after: Milliseconds | None = None
     before: Milliseconds | None = None
@@ -139,6 +141,8 @@ def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
     """Return the SQL condition for a filter, and its values."""
     edits = """SELECT i.session FROM edited_file d JOIN item i ON i.key = d.exchange
         WHERE instr(replace(lower(d.path), '\\', '/'), ?)"""
+    cards = """SELECT c.session FROM summary c JOIN observation o ON o.item = c.item, json_each(o.facts) f
+        WHERE instr(f.value, ?) = 1"""
     conditions: dict[str, Value] = {
         "s.kind = ?": None if filters.subagents else str(SessionKind.MAIN),
         "s.project = ?": filters.project or None,
@@ -147,6 +151,7 @@ def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
         "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": filters.model or None,
         f"s.id IN ({edits})": filters.edited.lower().replace("\\", "/") or None,
         "s.id IN (SELECT session FROM session_tag WHERE tag = ?)": filters.tag or None,
+        f"s.id IN ({cards})": filters.fact or None,
         "s.parent_id = ?": filters.parent or None,
         f"{_TIME} >= ?": filters.after,
         f"{_TIME} < ?": filters.before,

@@ -1,9 +1,10 @@
 """Proposed memories: lasting preferences in the user's own words, and notes that agents wrote.
 
 Preferences, standing instructions and corrections are found in the typed parts of a prompt. Notes are those in memory
-files of agents. Rules in instruction files such as AGENTS.md are not proposed: agents load these files anyway. Both are proposed for review, and stored only after the user's approval. Proposals are computed from the
-archive, so they disappear with their source. Precision has priority over recall. Most prompts are valid for only an
-hour, and a wrong preference costs more than a missing one, which `palaver remember` can store.
+files of agents. Rules in instruction files such as AGENTS.md are not proposed: agents load these files anyway.
+Proposals are computed from the archive, so they disappear with their source, and stored only after the user's approval.
+Precision has priority over recall. Most prompts are valid for only an hour, and a wrong preference costs more than a
+missing one, which `palaver remember` can store.
 """
 
 import re

@@ -15,7 +15,7 @@ from ...archiver.store import MODEL_PREFIX
 from ...core.conversation import Exchange, Kind, Origin, Session, least
 from ...core.observation import SUMMARY, CardPart, Evidence, Observation, ObservationType
 from ...core.reports import many
-from ...core.text import TITLE_MAX, headline, strip_markdown, truncate
+from ...core.text import TITLE_MAX, headline, repeats, strip_markdown, truncate
 from .exchange_analysis import (
     CHORE,
     MINOR,
@@ -46,12 +46,6 @@ _REPORTED = phrases("session_card.reported")
 """Pattern for a result that is no change of code: `drafted the plan at …`."""
 _BESIDE = re.compile(r"also\b|.{0,90}\btests? (?:added|confirm|cover|pass|verif)", re.IGNORECASE)
 """Pattern for a change beside the result: a further detail, or a test of the result."""
-_WORD = re.compile(r"\w{4,}")
-_REPEATED = 0.7
-"""Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
-
-Only the first five letters of each word are compared.
-"""
 CardFact = tuple[str, Evidence]
 Work = tuple[Exchange, ExchangeAnalysis]
 """Exchange with its analysis."""
@@ -361,12 +355,6 @@ def _distinct(facts: Iterable[CardFact]) -> list[CardFact]:
         if not _repeats_any(fact[0], kept):
             kept.append(fact)
     return kept
-
-
-def repeats(text: str, other: str) -> bool:
-    """Return whether two texts share most of the long words of the shorter text."""
-    words, others = ({word[:5].lower() for word in _WORD.findall(each)} for each in (text, other))
-    return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))
 
 
 def _frequent(names: Iterable[str], most: int) -> tuple[str, ...]:

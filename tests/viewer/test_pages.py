@@ -20,7 +20,7 @@ from palaver.core.conversation import Origin
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.core.observation import OPEN, SUMMARY, Observation, ObservationType
+from palaver.core.observation import ENDINGS, OPEN, SUMMARY, Observation, ObservationType
 from palaver.core.query import Query
 from palaver.observe.archive import Archive
 from palaver.observe.extraction.preferences import PreferenceCandidate, Reason, decline
@@ -393,6 +393,22 @@ def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_p
     restored = own.submit("/dismiss", {"item": items[0], "undo": "1", "all": "1"})
     assert restored.count("Leave this out of the list") == len(items)
     assert "You dismissed no item" in own.page("/open/dismissed")
+
+
+def test_sessions_are_filtered_by_their_ending(own: Viewer, tmp_path: Path) -> None:
+    """The mark of a row has the words of the filter. The title does not repeat them."""
+    with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
+        numbers = archive.store.session_list.page(SessionFilter(), len(ENDINGS))
+        for number, (ending, start) in zip(numbers, ENDINGS.items(), strict=True):
+            title = f"{SUMMARY}Tide manual {number} ({ending})"
+            card = Observation(ObservationType.GENERAL, title, facts=(f"{start}`make`, failed",), extractor="test")
+            archive.store.summaries.put(number, archive.store.summaries.conversation(number)[0], card)
+
+    for number, ending in zip(numbers, ENDINGS, strict=True):
+        page = own.page(f"/sessions?ending={quote(ending)}")
+        assert re.findall("data-row>([^<]*)</a> <span [^>]*>([^<]*)<", page) == [
+            (f"Tide manual {number}", ending.capitalize())
+        ]
 
 
 def test_a_file_has_a_page_with_its_edits_over_all_sessions(viewer: Viewer, built: Home) -> None:
