@@ -1,6 +1,6 @@
 """Home page: open items, recent sessions, activity, projects and the state of the archive. Open and dismissed items."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from ..archiver.store import ARCHIVER, WATCHER, Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.observation import NEXT
-from ..core.results import OpenItem
+from ..core.results import OpenItem, SessionOutline
 from ..search.present.details import Sessions, items_of
 from .activity import calendar_of
 from .pages import archive_of, form_of, redirect, render, route
@@ -30,6 +30,8 @@ _ALL_READ: Final = 1_000
 """Number of latest sessions, or of those of a project, whose cards the page of open items searches."""
 _READ: Final = 150
 """Number of latest sessions whose cards the home page searches for open items."""
+_CURRENT: Final = 14 * 86_400_000
+"""Milliseconds before the latest session of a list within which an item is current. Older ones are folded."""
 
 
 def home(request: Request) -> Response:
@@ -38,15 +40,15 @@ def home(request: Request) -> Response:
     latest = store.session_list.page(SessionFilter(), _READ)
     if not latest:
         return render(request, "empty.html.j2")
-    items = items_of(Sessions(store).outlines_of(latest).values())
+    current, older = _current_and_older(Sessions(store).outlines_of(latest).values())
     rows = rows_of(store, _pinned_and_recent(store))
     counts = store.session_list.count_by_project()
     projects = [project for project in store.sessions.totals_by_project() if project.name and project.name in counts]
     return render(
         request,
         "home.html.j2",
-        items=_by_session(items[:_ITEMS]),
-        has_more_items=len(items) > _ITEMS or len(latest) == _READ,
+        items=_by_session(current[:_ITEMS]),
+        has_items=bool(current or older),
         dismissed=request.query_params.get("dismissed", ""),
         next=NEXT,
         rows=rows,
@@ -69,13 +71,16 @@ def open_items(request: Request) -> Response:
     store, project = archive_of(request).store, request.query_params.get("project", "")
     projects = sorted(filter(None, store.session_list.count_by_project()), key=str.lower)
     latest = store.session_list.page(SessionFilter(project=project), _ALL_READ)
-    items = items_of(Sessions(store).outlines_of(latest).values())[:_ALL_ITEMS]
+    current, older = _current_and_older(Sessions(store).outlines_of(latest).values())
+    shown = [*current, *older][:_ALL_ITEMS]
     return render(
         request,
         "open.html.j2",
-        items=_by_session(items),
-        total=len(items),
-        is_cut=len(items) == _ALL_ITEMS or len(latest) == _ALL_READ,
+        items=_by_session(shown[: len(current)]),
+        older=_by_session(shown[len(current) :]),
+        older_total=len(shown[len(current) :]),
+        total=len(shown),
+        is_cut=len(shown) == _ALL_ITEMS or len(latest) == _ALL_READ,
         project=project,
         projects=projects,
         is_unknown=bool(project) and project not in projects,
@@ -122,6 +127,14 @@ def _pinned_and_recent(store: Store) -> list[int]:
     pinned = [number for number in first if number in labelled]
     recent = store.session_list.page(SessionFilter(), _RECENT + len(pinned))
     return [*pinned, *[number for number in recent if number not in labelled][:_RECENT]]
+
+
+def _current_and_older(sessions: Collection[SessionOutline]) -> tuple[list[OpenItem], list[OpenItem]]:
+    """Return the open items of sessions that are sorted from the latest to the first: the current ones, and others."""
+    latest = next((at for session in sessions if (at := session.ended or session.started)), 0)
+    items = items_of(sessions)
+    current = [item for item in items if item.at is not None and item.at >= latest - _CURRENT]
+    return current, [item for item in items if item not in current]
 
 
 def _by_session(items: Iterable[OpenItem]) -> list[tuple[str, list[OpenItem]]]:

@@ -395,6 +395,26 @@ def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_p
     assert "You dismissed no item" in own.page("/open/dismissed")
 
 
+def test_older_open_items_are_folded(own: Viewer, tmp_path: Path) -> None:
+    """Current items are at most two weeks older than the latest session, or than the latest one of the project."""
+    with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
+        numbers = archive.store.session_list.page(SessionFilter(), 99)
+        sessions = archive.store.sessions.several(numbers)
+        latest = sessions[numbers[0]].ended or 0
+        old = next(number for number in numbers if latest - (sessions[number].ended or 0) > 15 * 86_400_000)
+        for number, name in ((numbers[0], "new"), (old, "old")):
+            facts = (f"{OPEN}Write the {name} page of the tide manual",)
+            card = Observation(ObservationType.GENERAL, f"{SUMMARY}Tide manual", facts=facts, extractor="test")
+            archive.store.summaries.put(number, archive.store.summaries.conversation(number)[0], card)
+
+    current, older = own.page("/open").split("<details>")
+    assert "the new page" in current
+    assert "the old page" in older
+    assert "the old page" not in own.page("/")
+    in_project = own.page(f"/open?project={quote(sessions[old].project)}")
+    assert "the old page" in in_project.partition("<details>")[0]
+
+
 def test_sessions_are_filtered_by_their_ending(own: Viewer, tmp_path: Path) -> None:
     """The mark of a row has the words of the filter. The title does not repeat them."""
     with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
