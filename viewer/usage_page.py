@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from ..archiver.store import Store
 from ..core.conversation import current_day
 from ..core.errors import InvalidDate
 from ..core.time_expressions import between
-from ..core.usage_report import UsageFilter, UsageGroup
+from ..core.usage_report import UsageFilter, UsageGroup, UsageReport
 from .gate import BASE
 from .pages import archive_of, render, route
 
@@ -59,7 +60,7 @@ def usage(request: Request) -> Response:
         after, before, problem = None, None, error
     archive = archive_of(request)
     filters = UsageFilter(after, before, (chosen["project"],) if "project" in chosen else ())
-    report = archive.usage.report(by, filters)
+    report, deletions = archive.usage.report(by, filters), archive.deletions.history()
     return render(
         request,
         "usage.html.j2",
@@ -76,8 +77,18 @@ def usage(request: Request) -> Response:
         within=_within(by, chosen) if by in _WITHIN else None,
         months=_months(by, chosen),
         chosen=chosen,
-        projects=sorted(archive.store.session_list.count_by_project()),
+        projects=sorted({*archive.store.session_list.count_by_project(), *filters.projects}),
+        linked=_with_page(archive.store, report) if by is UsageGroup.SESSION else (),
+        deleted=sum(deletion.summary.exchanges for deletion in deletions),
+        deleted_sessions=sum(deletion.summary.sessions for deletion in deletions),
     )
+
+
+def _with_page(store: Store, report: UsageReport) -> set[str]:
+    """Return the IDs of the listed sessions that have exchanges. Others, such as an empty one, have no page."""
+    numbers = {row.name: store.sessions.beginning_with(row.name) for row in report.rows[:_ROWS]}
+    indexed = store.session_list.totals([number for matches in numbers.values() for number in matches])
+    return {name for name, matches in numbers.items() if indexed.keys() & {*matches}}
 
 
 def _within(by: UsageGroup, chosen: Mapping[str, str]) -> Callable[[str], str]:

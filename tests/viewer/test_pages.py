@@ -395,6 +395,39 @@ def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_p
     assert "You dismissed no item" in own.page("/open/dismissed")
 
 
+def test_usage_names_what_was_deleted(own: Viewer) -> None:
+    """A deletion lowers the usage. Undoing it restores the usage."""
+    before = own.page("/usage?by=session")
+    [session, *_] = re.findall(r'href="/view/sessions/([^"]+)"', before)
+    token = re.findall(r'name="confirm" value="([^"]*)"', own.page(f"/forget?target={session}"))[0]
+    own.submit("/forget", {"target": session, "confirm": token})
+
+    after = own.page("/usage?by=session")
+
+    assert "deleted" not in text_of(before)
+    assert re.search(r"deleted: in the whole archive, \d+ exchanges of 1 session", text_of(after))
+    assert f"/sessions/{session}" not in after
+    number = re.findall(r'name="deletion" value="(\d+)"', own.page("/deletions"))[0]
+    own.submit("/deletions/undo", {"deletion": number})
+    assert own.page("/usage?by=session") == before
+
+
+def test_a_session_with_usage_and_without_exchanges_has_no_link(own: Viewer, tmp_path: Path) -> None:
+    """Its page does not exist. The filter names its project, which no other page lists."""
+    [session, *_] = re.findall(r'href="/view/sessions/([^"]+)"', own.page("/usage?by=session"))
+    with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
+        [number] = archive.store.sessions.beginning_with(session)
+        project = archive.store.sessions.load(number).project
+        same = [key for key, other in archive.store.sessions.all().items() if other.project == project]
+        for key in same:
+            archive.store.exchanges.delete(archive.store.summaries.conversation(key))
+
+    page = own.page(f"/usage?by=session&project={quote(project)}")
+
+    assert f"/sessions/{session}" not in page
+    assert f"<option selected>{project}</option>" in page
+
+
 def test_older_open_items_are_folded(own: Viewer, tmp_path: Path) -> None:
     """Current items are at most two weeks older than the latest session, or than the latest one of the project."""
     with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
