@@ -17,9 +17,9 @@ from ...core.results import AnswerLabel, Detail
 from ...core.text import is_statement, sentences_of, shorten
 from ...observe.rules.salience import QUESTION_WORDS
 from ...observe.rules.statements import names_cause
+from ...search.query.relevance import Relevance, alternatives, key_words
 from .citation_check import Claim
 from .evidence_search import CITED, FoundEvidence, MeteredArchive, texts_of
-from .relevance import Relevance, alternatives, key_words
 
 _SHARE: Final = 0.6
 """Minimum share of the question's words in the sentence that answers it. Rare words weigh more.

@@ -20,10 +20,11 @@ from ...core.results import AnswerLabel, AnswerReceipt, CitedSource, Detail, Fin
 from ...core.tokens import count
 from ...observe.commands.known_fixes import known_fixes
 from ...observe.commands.project_commands import GENERAL_WORDS, parse_task, project_commands, words_of
+from ...search.query.relevance import Relevance, key_words
 from ...templates.environment import has_transcript
 from .citation_check import Claim, claims_of
 from .question_plan import QuestionPlan, asks_for_newest, names_no_topic, plan, without_newest
-from .relevance import Relevance, find_reversals, key_words, other_hits
+from .reversals import find_reversals, other_hits
 
 if TYPE_CHECKING:
     from ...core.results import TranscriptExcerpt

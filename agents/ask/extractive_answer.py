@@ -22,11 +22,12 @@ from ...core.results import (
     FindingKind,
     TimeExpression,
 )
+from ...search.query.relevance import key_words, repeats
 from .best_answer import with_best_answer
 from .evidence_search import FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of
 from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of, session_finding
 from .question_plan import asks_for_open_items, names_no_topic
-from .relevance import compare, key_words, repeats
+from .reversals import compare
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch

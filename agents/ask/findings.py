@@ -15,8 +15,8 @@ from ...core.observation import OUTCOME, SUMMARY, ObservationType
 from ...core.query import Filters, HitKind
 from ...core.results import CitedSource, Detail, Finding, FindingKind
 from ...core.text import truncate
+from ...search.query.relevance import Relevance, repeats
 from .citation_check import Claim, lines_of
-from .relevance import Relevance, repeats
 
 
 def _anywhere(phrases: str) -> re.Pattern[str]:

@@ -11,7 +11,7 @@ from ...core.errors import InvalidInput
 from ...core.observation import ObservationType
 from ...core.query import Filters, Query
 from ...core.time_expressions import extract
-from .relevance import key_words
+from ...search.query.relevance import key_words
 
 _ACTIVITY: Final = frozenset(
     "change changed changes conversation day doing done happen happened last latest most new newest recent recently"

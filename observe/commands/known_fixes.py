@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import isclose
 from typing import Final
 
 from msgspec import Struct
@@ -23,8 +24,11 @@ from ...core.conversation import Exchange, Kind, Milliseconds, Origin, Session, 
 from ...core.query import LIMIT_MAX, HitKind, Query, Role
 from ...core.reports import KnownFix, Remedy
 from ...core.results import Results
+from ...search.query.relevance import Relevance, key_words
+from ...search.query.tokenizer import terms
 from ...search.search_index import SearchIndex
 from ..rules.classification import file_name, relative_path
+from ..rules.salience import QUESTION_WORDS
 from ..rules.shell_commands import (
     ERROR_MAX,
     Segment,
@@ -37,6 +41,7 @@ from ..rules.shell_commands import (
     is_misused,
     is_stopped,
     shell_runs,
+    skips_check,
     without_messages,
     without_roots,
 )
@@ -186,59 +191,100 @@ def _id(stored: StoredObservation) -> str:
 
 _PASSAGES: Final = 5
 """Maximum number of entries to show for an error without a known fix."""
-PAGES: Final = 4
-"""Maximum number of pages of exchanges that are searched for an error."""
-_SHARE_MIN: Final = 0.7
-"""Minimum share of the words of an error that two adjacent lines of an output must contain to match."""
-_ADJACENT_MIN: Final = 0.5
-"""Minimum share of the adjacent word pairs of an error that are adjacent in these lines.
+_SHARE_MIN: Final = 0.5
+"""Minimum share of the words of an error that a command and two adjacent lines of its output must contain.
 
-`fatal: not a git repository` has most of its words in `fatal: Unable to create '.git/index.lock'`, but no pair.
+Rare words weigh more. See bench/RESULTS.md, "Known fixes".
 """
 _SHARE_BELOW: Final = 0.1
-"""Maximum amount by which the share of matching words may be below the best share. Weaker matches are omitted."""
+"""Maximum amount by which a share may be below that of the most similar failure, whether this was repaired or not."""
 _SHORT: Final = 3
-"""Maximum number of words of an error that must occur in this order, such as `test failed`."""
+"""Maximum number of words of an error whose order matters, such as `test failed`."""
 _ELSEWHERE: Final = 8
 """Number of commands after a command in the wrong folder that are searched for the right folder."""
 _OTHER_FOLDER: Final = re.compile(r"\A(?:git|make) -C \S|--(?:prefix|manifest-path|directory|git-dir)[ =]\S")
 """Pattern for options that name another folder."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
-_WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
-"""Pattern for words and codes such as `TS2739`. Numbers do not match, because they vary between equal errors."""
+_LETTER: Final = re.compile(r"[^\W\d_]")
 _TOKEN: Final = re.compile(r"\w+")
 _OPERATORS: Final = re.compile(r'["“”„*]')
+_FOLDERS: Final = re.compile(r"(?<![\w.@/-])(?:[A-Za-z]:[\\/]|~?/)(?:[\w.@+-]+[\\/])*")
+"""Pattern for the folders of an absolute path. They differ between equal errors."""
+_QUESTION: Final = re.compile(rf"\A\W*(?:{QUESTION_WORDS})\b|\?\s*\Z", re.IGNORECASE)
+_REPAIR: Final = re.compile(r"(?:fix|mend|repair|solv|resolv|help|work)(?:e?s|ed|ing|e)?", re.IGNORECASE)
+"""Pattern for words of a question that ask for a repair, rather than describe the error."""
+
+
+class _Failure(Struct, frozen=True):
+    """Failed command of an exchange.
+
+    Attributes:
+        runs: All commands of the exchange. The failed one has the index `place`.
+        named: Terms of the command and the project.
+        output: Lines of the output, each with its terms.
+    """
+
+    stored: StoredExchange
+    session: Session
+    runs: tuple[ShellRun, ...]
+    place: int
+    named: frozenset[str]
+    output: tuple[tuple[str, frozenset[str]], ...]
+
+    @property
+    def run(self) -> ShellRun:
+        """The failed command."""
+        return self.runs[self.place]
+
+    def contains(self, literal: str, words: int) -> bool:
+        """Return whether a line contains an error of this number of words literally."""
+        return any(literal in _plain(line, words) for line, _ in self.output)
+
+    def match(self, relevance: Relevance) -> tuple[float, str]:
+        """Return the largest share of the words of the error in adjacent lines, and the more similar of these lines."""
+        pairs = pairwise([*self.output, ("", frozenset[str]())])
+        shares = [(relevance.share_of(self.named | one[1] | two[1]), one, two) for one, two in pairs]
+        share, one, two = max(shares, key=lambda row: row[0])
+        return share, max(one, two, key=lambda row: relevance.share_of(row[1]))[0][:ERROR_MAX]
 
 
 def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequence[str] = ()) -> list[KnownFix]:
-    """Return the fixes of failed commands whose output contains this error, most frequent first, then newest.
+    """Return the fixes of failed commands whose output contains this error, exact matches first, then frequent ones.
 
-    If the error has several lines, only the line that states the failure is searched. An error of one word must match
-    with its punctuation and numbers, because the word alone, as in `undefined:`, occurs in many other outputs. The
-    words of an error of up to three words must be adjacent.
+    `error` is the message, or a question that describes it, such as "what fixed the missing Cart type?". If it has
+    several lines, only the line that states the failure is searched. If a failure without a known fix is clearly more
+    similar than those with one, the result is empty.
 
     Raises:
         InvalidInput: The error is too short, or a project is invalid.
     """
-    error = error_line(error)
-    words = _WORD.findall(error.lower())
-    literal = _plain(error, len(words)) if len(set(words)) <= _SHORT else ""
-    found: dict[tuple[object, ...], tuple[float, KnownFix, set[int]]] = {}
-    for stored in _candidates(search, store, error, projects):
-        session = store.sessions.load(stored.session)
-        for share, fix in _fixes(stored, session, words, literal):
-            key = (fix.project, fix.command, fix.remedy, fix.worked)
-            known_share, newest, sessions = found.get(key, (0.0, fix, set[int]()))
-            newest = fix if (fix.at or 0) > (newest.at or 0) else newest
-            found[key] = max(share, known_share), newest, sessions | {stored.session}
-    best = max((share for share, *_ in found.values()), default=0.0)
-    kept = [
-        replace(fix, sessions=len(each), exact=share == 1)
-        for share, fix, each in found.values()
-        if share > best - _SHARE_BELOW
-    ]
-    return sorted(kept, key=lambda fix: (fix.sessions, fix.at or 0), reverse=True)
+    error = _FOLDERS.sub("", error_line(error))
+    words = _words(error)
+    failures = _failures(search, store, " ".join(words) or error, projects) if words else []
+    if len(words) <= _SHORT and not _QUESTION.search(error):
+        literal = _plain(error, len(words))
+        literally = [failure for failure in failures if failure.contains(literal, len(words))]
+        failures = literally or (failures if len(words) > 1 else [])
+    relevance = Relevance(" ".join(words), [failure.run.result.text for failure in failures])
+    matches = [(*failure.match(relevance), failure) for failure in failures]
+    least = max([_SHARE_MIN, *(share - _SHARE_BELOW for share, *_ in matches)])
+    return _counted([match for match in matches if match[0] >= least])
+
+
+def _counted(matches: Sequence[tuple[float, str, _Failure]]) -> list[KnownFix]:
+    """Return each fix once, with the number of its sessions. Exact matches come first, then the most frequent ones."""
+    fixes: dict[tuple[object, ...], tuple[KnownFix, set[int]]] = {}
+    for share, line, failure in matches:
+        if (found := _fix(failure)) is None:
+            continue
+        fix = replace(found, error=line, exact=isclose(share, 1))
+        key = (fix.project, fix.command, fix.remedy, fix.worked, fix.files)
+        newest, sessions = fixes.get(key, (fix, set[int]()))
+        newest = max(fix, newest, key=lambda one: (one.exact, one.at or 0))
+        fixes[key] = newest, sessions | {failure.stored.session}
+    counted = [replace(fix, sessions=len(sessions)) for fix, sessions in fixes.values()]
+    return sorted(counted, key=lambda fix: (fix.exact, fix.sessions, fix.at or 0), reverse=True)
 
 
 def closest_passages(search: SearchIndex, error: str, projects: Sequence[str], limit: int) -> Results:
@@ -248,19 +294,26 @@ def closest_passages(search: SearchIndex, error: str, projects: Sequence[str], l
     return replace(results, cursor="")
 
 
-def _candidates(search: SearchIndex, store: Store, error: str, projects: Sequence[str]) -> Iterator[StoredExchange]:
-    """Yield the exchanges whose failed tool output is most similar to an error."""
+def _words(error: str) -> list[str]:
+    """Return the words that describe an error. Numbers are left out, because they vary between equal errors."""
+    words = [word for word in key_words(error) if _LETTER.search(word)]
+    asks = _QUESTION.search(error) is not None
+    return [word for word in words if not (asks and _REPAIR.fullmatch(word))]
+
+
+def _failures(search: SearchIndex, store: Store, text: str, projects: Sequence[str]) -> list[_Failure]:
+    """Return the failed commands of the exchanges whose failed tool output is most similar to a text."""
     query = Query.parse(
-        _without_operators(error), mode="text", limit=LIMIT_MAX, weak=True, projects=projects,
+        _without_operators(text), mode="text", limit=LIMIT_MAX, weak=True, projects=projects,
         kinds=[HitKind.EXCHANGE], roles=[Role.TOOL],
     )  # fmt: skip
-    for _ in range(PAGES):
-        results = search.find(query, snippets=False)
-        keys = [key for hit in results.hits if (key := ids.key(hit.id, "exchange")) is not None]
-        yield from store.exchanges.load(keys).values()
-        if not results.cursor:
-            return
-        query = replace(query, cursor=results.cursor)
+    hits = search.find(query, snippets=False).hits
+    exchanges = store.exchanges.load([key for hit in hits if (key := ids.key(hit.id, "exchange")) is not None])
+    return [
+        failure
+        for stored in exchanges.values()
+        for failure in _failures_of(stored, store.sessions.load(stored.session))
+    ]
 
 
 def _without_operators(error: str) -> str:
@@ -268,50 +321,31 @@ def _without_operators(error: str) -> str:
     return " ".join(_OPERATORS.sub(" ", error).split())
 
 
-def _fixes(
-    stored: StoredExchange, session: Session, words: Sequence[str], literal: str
-) -> Iterator[tuple[float, KnownFix]]:
-    """Yield the fixes in an exchange, each with the share of the words of the error that the failed output contains.
-
-    If `literal` is not empty, the error line of each fix contains it.
-    """
-    exchange = stored.exchange
-    turns = exchange.active_turns
-    roots = tuple(filter(None, (session.cwd, exchange.cwd)))
-    runs, repairs = list(shell_runs(turns)), {each.run.position: each for each in find_repairs(turns)}
+def _failures_of(stored: StoredExchange, session: Session) -> Iterator[_Failure]:
+    """Yield the failed commands of an exchange, except those that only read or that were stopped."""
+    runs = tuple(shell_runs(stored.exchange.active_turns))
     for place, run in enumerate(runs):
-        share, line = _match(words, literal, run.result.text) if run.failed else (0.0, "")
-        if share < _SHARE_MIN or is_stopped(run) or all(segment.is_reader for segment in run.segments):
-            continue
-        fix = KnownFix(
-            ids.show("exchange", stored.key), session.project, exchange.ended or exchange.started,
-            without_roots(run.command, roots), line, Remedy.EDIT, start_line=run.line,
-        )  # fmt: skip
-        if repair := repairs.get(run.position):
-            remedy = Remedy.BEFORE if repair.before else Remedy.INSTEAD
-            worked, end = _in_folder(repair.folder, repair.worked.text), repair.later.result.line
-            yield share, replace(fix, remedy=remedy, worked=without_roots(worked, roots), end_line=end)
-        elif (repaired := _repaired(fix, run, runs[place + 1 :], turns, roots)) is not None:
-            yield share, repaired
+        if run.failed and not is_stopped(run) and not all(segment.is_reader for segment in run.segments):
+            lines = [line.strip() for line in run.result.text.splitlines() if line.strip()] or [""]
+            output = tuple((line, frozenset(terms(line))) for line in lines)
+            yield _Failure(stored, session, runs, place, frozenset(terms(f"{run.command}\n{session.project}")), output)
 
 
-def _match(words: Sequence[str], literal: str, output: str) -> tuple[float, str]:
-    """Return the largest share of the words that two adjacent lines contain, and the line with more of these words.
-
-    The share is 0 if too few words that are adjacent in the error are adjacent in these lines.
-    """
-    distinct, pairs = set(words), set(pairwise(words))
-    lines = [line.strip() for line in output.splitlines() if line.strip() and literal in _plain(line, len(distinct))]
-    rows = [_WORD.findall(line.lower()) for line in lines]
-    shares = [0.0]
-    for one, two in pairwise([*rows, list[str]()]):
-        adjacent = len(pairs.intersection(pairwise([*one, *two]))) >= _ADJACENT_MIN * len(pairs)
-        shares.append(len(distinct.intersection([*one, *two])) / len(distinct) if adjacent else 0.0)
-    if not max(shares):
-        return 0.0, ""
-    place = shares.index(max(shares)) - 1
-    better = max(range(place, min(place + 2, len(lines))), key=lambda number: len(distinct.intersection(rows[number])))
-    return max(shares), lines[better][:ERROR_MAX]
+def _fix(failure: _Failure) -> KnownFix | None:
+    """Return the fix of a failed command, or None if it was not repaired."""
+    exchange, run = failure.stored.exchange, failure.run
+    turns = exchange.active_turns
+    roots = tuple(filter(None, (failure.session.cwd, exchange.cwd)))
+    fix = KnownFix(
+        ids.show("exchange", failure.stored.key), failure.session.project, exchange.ended or exchange.started,
+        without_roots(run.command, roots), error_line(run.result.text), Remedy.EDIT, start_line=run.line,
+    )  # fmt: skip
+    repair = next((repair for repair in find_repairs(turns) if repair.run.position == run.position), None)
+    if repair is None:
+        return _repaired(fix, run, failure.runs[failure.place + 1 :], turns, roots)
+    remedy = Remedy.BEFORE if repair.before else Remedy.INSTEAD
+    worked = _in_folder(repair.folder, repair.worked.text, roots)
+    return replace(fix, remedy=remedy, worked=worked, end_line=repair.later.result.line)
 
 
 def _plain(line: str, words: int) -> str:
@@ -329,37 +363,74 @@ def _repaired(
 ) -> KnownFix | None:
     """Return the fix with what was changed before the failed command succeeded, or None if nothing was changed."""
     misplaced = is_misplaced(fix.error)
-    if misplaced and (moved := _elsewhere(run, later)):
-        worked = without_roots(_in_folder(moved.folder, moved.command), roots)
+    if moved := _elsewhere(fix.error, run, later):
+        worked = _in_folder(moved.folder, moved.command, roots)
         return replace(fix, remedy=Remedy.INSTEAD, worked=worked, end_line=moved.result.line)
+    if not misplaced and (varied := _varied(fix.error, run, later, turns)):
+        worked = _in_folder(varied.folder, varied.command, roots)
+        return replace(fix, remedy=Remedy.INSTEAD, worked=worked, end_line=varied.result.line)
     if is_misused(fix.error) and not misplaced:
         return None
     passed = _passed(run, later, turns)
     if passed is None:
         return None
     fix = replace(fix, end_line=passed.result.line)
-    if not misplaced and (files := _edited(turns, run.position, passed.position, roots)):
+    if not misplaced and (files := _edited(turns, run, passed.position, roots)):
         return replace(fix, files=files)
     if helped := " && ".join(_changes(later[: later.index(passed)])):
         return replace(fix, remedy=Remedy.BEFORE, worked=without_roots(helped, roots))
     if passed.folder not in ("", run.folder):
-        worked = _in_folder(passed.folder, passed.command)
-        return replace(fix, remedy=Remedy.INSTEAD, worked=without_roots(worked, roots))
+        return replace(fix, remedy=Remedy.INSTEAD, worked=_in_folder(passed.folder, passed.command, roots))
     return None
 
 
-def _elsewhere(run: ShellRun, later: Sequence[ShellRun]) -> ShellRun | None:
-    """Return the next run of the same program that succeeded in another folder, or None."""
+def _elsewhere(error: str, run: ShellRun, later: Sequence[ShellRun]) -> ShellRun | None:
+    """Return the next run in another folder that shows that the folder was wrong, or None.
+
+    After an error about the folder, any command of the same program that succeeds counts. After another usage error,
+    the same command without this error counts.
+    """
     programs = {segment.program for segment in run.segments if not segment.is_reader}
     for other in later[:_ELSEWHERE]:
-        named = other.folder not in ("", run.folder) or _OTHER_FOLDER.search(other.command)
-        if named and not other.failed and programs.intersection(segment.program for segment in other.segments):
+        if other.folder in ("", run.folder) and not _OTHER_FOLDER.search(other.command):
+            continue
+        same = programs.intersection(segment.program for segment in other.segments)
+        if is_misplaced(error) and same and not other.failed:
+            return other
+        if is_misused(error) and other.command == run.command and error not in other.result.text:
             return other
     return None
 
 
-def _in_folder(folder: str, command: str) -> str:
-    return f"cd {folder} && {command}" if folder else command
+def _varied(error: str, run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:
+    """Return the next run of the same commands with other arguments if it succeeded, or None.
+
+    At least half of the words are the same, and no file was edited before it. A check that passes with other arguments,
+    such as another test, does not count.
+    """
+    first = set(run.command.split())
+    for other in later[:_ELSEWHERE]:
+        if not _is_variant(run, other):
+            continue
+        second = set(other.command.split())
+        is_similar = 2 * len(first & second) >= max(len(first), len(second)) and not skips_check(other.command)
+        is_fixed = not other.failed and error not in other.result.text and not _edited(turns, run, other.position, ())
+        return other if is_similar and is_fixed else None
+    return None
+
+
+def _is_variant(run: ShellRun, other: ShellRun) -> bool:
+    """Return whether two command lines run the same commands with other arguments."""
+    pairs = list(zip(run.segments, other.segments, strict=False))
+    same = all(one.text == two.text or (one.base == two.base and not one.task) for one, two in pairs)
+    return same and run.command != other.command and len(run.segments) == len(other.segments)
+
+
+def _in_folder(folder: str, command: str, roots: Sequence[str]) -> str:
+    """Return a command with the folder to change to, relative to the project unless this is the project itself."""
+    relative = without_roots(folder, roots)
+    command = without_roots(command, roots)
+    return f"cd {folder if relative == '.' else relative} && {command}" if folder else command
 
 
 def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> ShellRun | None:
@@ -373,7 +444,7 @@ def _passed(run: ShellRun, later: Sequence[ShellRun], turns: Sequence[Turn]) -> 
         if other.proves(last.text) or (not other.failed and other.command == run.command):
             return other
         passed = [segment for segment in other.segments if other.proves(segment.text) and segment.base == last.base]
-        if last.task and passed and _edited(turns, run.position, other.position, ()):
+        if last.task and passed and _edited(turns, run, other.position, ()):
             return other
     return None
 
@@ -387,7 +458,11 @@ def _changes(between: Sequence[ShellRun]) -> list[str]:
     return found if len(found) <= _CHANGES_MAX and sum(map(len, found)) <= ERROR_MAX else []
 
 
-def _edited(turns: Sequence[Turn], start: int, end: int, roots: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that were edited between two turns, relative to the project."""
-    paths = [path for turn in turns[start:end] if turn.kind is Kind.RESULT for path in turn.writes]
+def _edited(turns: Sequence[Turn], run: ShellRun, end: int, roots: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that were edited between a run and a turn, those that its output names first.
+
+    Their paths are relative to the project.
+    """
+    paths = [path for turn in turns[run.position : end] if turn.kind is Kind.RESULT for path in turn.writes]
+    paths.sort(key=lambda path: file_name(path) not in run.result.text)
     return tuple(dict.fromkeys(relative_path(path, roots) for path in paths))[:_FILES_MAX]

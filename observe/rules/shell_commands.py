@@ -315,6 +315,11 @@ def is_misplaced(output: str) -> bool:
     return _MISPLACED.search(output) is not None
 
 
+def skips_check(command: str) -> bool:
+    """Return whether a command skips a check instead of passing it, or only prints help."""
+    return _BYPASS.search(command) is not None
+
+
 def changes_state(run: ShellRun) -> bool:
     """Return whether a command may change files or services. Checks and commands that only show something do not."""
     return any(
@@ -416,7 +421,7 @@ def _is_variant(failed: Segment, other: Segment) -> bool:
     """
     if other.is_reader or other.text == failed.text or not _memorable(other):
         return False
-    if _BYPASS.search(other.text) or (_FIXER.search(other.text) and not _FIXER.search(failed.text)):
+    if skips_check(other.text) or (_FIXER.search(other.text) and not _FIXER.search(failed.text)):
         return False
     one, two = set(failed.words), set(other.words)
     if failed.task and failed.task != other.task:

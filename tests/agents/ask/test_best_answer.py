@@ -2,8 +2,8 @@
 
 import pytest
 
-from palaver.agents.ask.relevance import alternatives
 from palaver.core.results import AnswerLabel
+from palaver.search.query.relevance import alternatives
 
 from .conftest import Ask, Said
 

@@ -1,7 +1,7 @@
 """Ranking of the entries for an answer."""
 
 from palaver.agents.ask.evidence_search import ranked
-from palaver.agents.ask.relevance import Relevance
+from palaver.search.query.relevance import Relevance
 
 
 def test_entries_that_were_just_removed_are_no_answer() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from palaver.agents.ask.citation_check import CitationChecker
 from palaver.agents.ask.extractive_answer import ANSWER_TOKENS, extractive_answer
 from palaver.agents.ask.question_plan import plan
-from palaver.agents.ask.relevance import Relevance
 from palaver.archiver.ingest.transcripts import in_paths
 from palaver.archiver.store import Store
 from palaver.core.conversation import show_day
@@ -21,6 +20,7 @@ from palaver.core.results import AnswerLabel, CitedAnswer, Detail, FindingKind, 
 from palaver.core.tokens import count
 from palaver.observe.pipeline import Pipeline
 from palaver.search.archive_search import ArchiveSearch
+from palaver.search.query.relevance import Relevance
 from palaver.templates.render import Renderer
 
 from ...archiver.formats.claude_code.claude_lines import assistant, jsonl, text, user

@@ -3,9 +3,9 @@
 import pytest
 
 from palaver.agents.ask.question_plan import asks_for_newest, asks_for_open_items, names_no_topic, plan
-from palaver.agents.ask.relevance import key_words
 from palaver.core.errors import InvalidInput
 from palaver.core.query import Filters
+from palaver.search.query.relevance import key_words
 
 
 def test_question_decides_which_searches_are_made() -> None:

@@ -1,6 +1,6 @@
 """Relevance of sentences."""
 
-from palaver.agents.ask.relevance import Relevance, repeats
+from palaver.search.query.relevance import Relevance, repeats
 
 TEXTS = ["The clock reads tides", "The clock is late", "The clock uses sqlite"]
 
