@@ -18,7 +18,10 @@ EMPTY = (
     (("search", "sqlite", "--type", "test"), "Try broader query or remove filters."),
     (("search", "--kind", "memory"), "Widen the filters or remove them."),
     (("search", '"sqlite zebra"'), 'palaver search --in output "sqlite zebra"'),
-    (("search", "--in", "output", "zzzqqq"), "Try fewer words.\nTo search the conversations: palaver search WORDS"),
+    (
+        ("search", "--in", "output", "zzzqqq"),
+        "Try fewer words.\nCommands are not tool output. To search them",
+    ),
     (("search", "--in", "output", "ls", "--agent", "codex"), "Try fewer words, or remove the filters."),
     (
         ("fix", "zzzqqq"),
