@@ -202,13 +202,20 @@ def without_tag_lines(text: str) -> str:
     return _TAG_LINE.sub("", text)
 
 
-_OPENING_TAG = re.compile(r"<[a-z]+(?:_[a-z]+)+>\s*(?=\S)")
+_OPENING_TAG = re.compile(r"(?:<[a-z]+(?:_[a-z]+)+>|\[\[ ## \w+ ## \]\])\s*(?=\S)")
 
 
-def without_opening_tag(title: str) -> str:
-    """Return a title without the tag, such as `<planning_context>`, and the Markdown of the prompt that it begins."""
-    opening = _OPENING_TAG.match(title)
-    return strip_markdown(title[opening.end() :]) if opening else title
+def title_of_start(start: str) -> str:
+    """Return a title from the beginning of a prompt, without the tag and the Markdown of its first part.
+
+    Tags are such as `<planning_context>` and `[[ ## query ## ]]`. A beginning that was cut ends with its last whole
+    clause, or else with its last whole word.
+    """
+    opening = _OPENING_TAG.match(start)
+    title = strip_markdown(start[opening.end() :]) if opening else start
+    if not title.endswith("…"):
+        return title
+    return shorten(title, len(title) - 1) or f"{title.rpartition(' ')[0] or title[:-1]}…"
 
 
 TITLE_MAX = 90
@@ -227,11 +234,11 @@ def shorten(text: str, limit: int) -> str:
     return head[: ends[-1]] if ends else complete_clauses(head, round(limit * 0.3))
 
 
-def headline(text: str, limit: int = TITLE_MAX, code: Iterable[str] = ()) -> str:
+def headline(text: str, limit: int = TITLE_MAX, code: Sequence[str] = ()) -> str:
     """Return a title in the style of a commit subject, or an empty string for a text without a short enough clause.
 
     Courtesies and the full stop are removed, and the first letter is capitalised. A title that is too long loses its
-    parentheses, and then its last clauses. It is not cut within the texts in `code`.
+    parentheses, and then its last clauses. The texts in `code` are neither cut nor capitalised.
     """
     title = without_opener(strip_markdown(text)).rstrip(_LOOSE_ENDS)
     if len(title) > limit:
@@ -241,7 +248,8 @@ def headline(text: str, limit: int = TITLE_MAX, code: Iterable[str] = ()) -> str
         end = len(shorten(masked, limit).rstrip(_LOOSE_ENDS))
         title = _PARENTHESIS.sub("", title)[:end]
     first = title.split(" ", 1)[0]
-    return title[:1].upper() + title[1:] if first.isalpha() and first.islower() else title
+    is_word = first.isalpha() and first.islower() and not any(map(title.startswith, code))
+    return title[:1].upper() + title[1:] if is_word else title
 
 
 def without_opener(text: str) -> str:

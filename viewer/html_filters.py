@@ -22,7 +22,7 @@ FOLDER: Final = Path(__file__).parent
 MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_HEADING: Final = re.compile(r"^\[\[ ## \w+ ## \]\]\s+|(?<!\S)#{1,6}(?:\s+|(?=…|\.\.\.))")
+_HEADING: Final = re.compile(r"(?<!\S)#{1,6}(?:\s+|(?=…|\.\.\.))")
 _ORIGINS: Final = {
     "human": "you",
     "assistant": "the agent",

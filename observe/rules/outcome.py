@@ -31,7 +31,7 @@ from .exchange_analysis import (
 )
 from .salience import CAUSE, CHANGED, FINDING, RULE, salience
 from .statements import Statement, is_diagnosis, is_filler, is_guess, quote_of
-from .titles import answer_title, best_answer, best_result, bottom_line, is_aside
+from .titles import answer_title, best_answer, best_result, bottom_line, is_aside, reported_work
 from .user_request import stands_alone
 
 _WORD = re.compile(r"\w{4,}")
@@ -145,7 +145,7 @@ def outcome_title(analysis: ExchangeAnalysis) -> str:
     if ordered or commit:
         return headline(request.title if ordered else commit.subject if commit else "")
     answer = best_answer(analysis)
-    return answer_title(answer, analysis) if answer else ""
+    return (answer_title(answer, analysis) if answer else "") or reported_work(analysis)
 
 
 def _reports_change(analysis: ExchangeAnalysis) -> bool:

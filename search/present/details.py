@@ -37,7 +37,7 @@ from ...core.observation import (
 )
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
-from ...core.text import TITLE_MAX, shorten, without_opening_tag
+from ...core.text import TITLE_MAX, shorten, title_of_start
 from ..query.tokenizer import terms
 from .subagents import Subagents
 
@@ -105,7 +105,7 @@ def _title(session: Session, summary: StoredObservation | None, result: str) -> 
         return summary.observation.title.removeprefix(SUMMARY)
     if result:
         return result
-    return "" if session.title.endswith("?") else without_opening_tag(session.title)
+    return "" if session.title.endswith("?") else title_of_start(session.title)
 
 
 class Details:

@@ -10,6 +10,7 @@ from palaver.core.text import (
     readable,
     sentences,
     strip_markdown,
+    title_of_start,
     truncate,
     visible,
     without_ansi,
@@ -173,6 +174,25 @@ def test_truncated_text_is_a_prefix(text: str, limit: int) -> None:
 def test_headline_reads_like_a_commit_subject(sentence: str, expected: str) -> None:
     """A title has no courtesies and no final full stop, and starts with a capital letter or a name."""
     assert headline(sentence) == expected
+
+
+def test_code_at_the_start_of_a_headline_is_not_capitalised() -> None:
+    assert headline("npm run start works", code=["npm run start"]) == "npm run start works"
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("[[ ## user_query ## ]] Prune the *apple* tree", "Prune the apple tree"),
+        ("<planning_context> Plan the orchard", "Plan the orchard"),
+        ("Prune the apple tree. Then water the ro…", "Prune the apple tree."),
+        ("Print the marker ORCHARD_MARKER_RE…", "Print the marker…"),
+        ("ORCHARD_MARKER_RE…", "ORCHARD_MARKER_RE…"),
+        ("Prune the apple tree", "Prune the apple tree"),
+    ],
+)
+def test_title_from_the_start_of_a_prompt_ends_with_a_clause_or_a_word(start: str, expected: str) -> None:
+    assert title_of_start(start) == expected
 
 
 def test_courtesy_alone_is_kept() -> None:

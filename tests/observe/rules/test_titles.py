@@ -41,12 +41,25 @@ def test_a_commit_subject_comes_first() -> None:
     assert title(script) == "Clear cached rates on refresh"
 
 
-@pytest.mark.parametrize("reply", ["I fixed it for you.", "Done and pushed to origin/main.", "All tests pass."])
+@pytest.mark.parametrize(
+    "reply", ["I fixed it for you.", "Done and pushed to origin/main.", "All tests pass.", "All gates are green."]
+)
 def test_status_reports_are_no_titles(reply: str) -> None:
     """A sentence about the state of the work is not the title if the answer contains its result."""
     script = Script().asked("Why are the exchange rates wrong?").said(f"{reply} {REASON}")
 
     assert title(script) == REASON.replace("`", "").rstrip(".")
+
+
+@pytest.mark.parametrize("reply", ["All four fixed and verified on the rates page.", "Fixed, amended into the commit."])
+def test_work_without_a_name_is_the_last_choice(reply: str) -> None:
+    """The observation keeps its facts under this title if nothing states the result better."""
+    asked = Script().asked("It still shows the rates of yesterday, can you look again please?")
+    script = asked.wrote("/shop/rates.py", "")
+
+    assert title(script.said(reply)) == reply.rstrip(".")
+    script = asked.wrote("/shop/rates.py", "").said(f"{reply} `refresh()` now clears the cache in `rates.py`.")
+    assert title(script) == "refresh() now clears the cache in rates.py"
 
 
 def test_a_recommendation_comes_before_the_options() -> None:
