@@ -346,7 +346,7 @@ def _question(reply: Turn) -> Iterator[HandoffNote]:
     The question comes first, because a long text loses its end.
     """
     *others, last = [None, *statements(reply)]
-    if last and last.text.endswith("?") and len(last.text) in _LENGTHS and not _NEXT_TASK.search(last.text):
+    if last and last.text.endswith("?") and len(last.text) < _LENGTHS.stop and not _NEXT_TASK.search(last.text):
         text = _with_subject(last, others[-1], words=3)
         question = text[: text.find("?") + 1]
         if len(question) > _QUESTION_MAX:

@@ -112,6 +112,9 @@ LEFT = {
     "The old footer files are still in `tmp/`. Want me to delete them?": (
         "Question to the user: Want me to delete them? The old footer files are still in tmp/."
     ),
+    "The commit would contain `page.py` and the print view. Go ahead?": (
+        "Question to the user: Go ahead? The commit would contain page.py and the print view."
+    ),
     "The footer is ready for a review whenever you like.": "The footer is ready for a review whenever you like.",
     "Let me check the footer of the print view:": "No final reply to “Add a footer”",
 }
