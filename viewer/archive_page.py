@@ -61,6 +61,7 @@ def state(request: Request) -> Response:
     archive = archive_of(request)
     store = archive.store
     status = state_of(archive.home, store, Generations(archive.home.index), archive.config.model)
+    observations = sum(store.observations.count_by_type(cards=False).values())
     own_files = [source for source in store.sources.all() if not source.is_contained]
     lost = [source for source in own_files if not os.path.lexists(source.path)]
     latest = sorted({source.session for source in lost if source.session is not None}, reverse=True)
@@ -71,6 +72,8 @@ def state(request: Request) -> Response:
         request,
         "archive.html.j2",
         status=status,
+        observations=observations,
+        cards=sum(status.observations.values()) - observations,
         sessions=store.session_list.count(SessionFilter()),
         coverage=list(outcomes(status.skipped, status.repeated)),
         originals=len(own_files),

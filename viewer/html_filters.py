@@ -23,6 +23,7 @@ MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _HEADING: Final = re.compile(r"(?<!\S)#{1,6}(?:\s+|(?=…|\.\.\.))")
+_SOURCE: Final = re.compile(r" \(from the agent's [^()]+, line \d+\)\Z")
 _ORIGINS: Final = {
     "human": "you",
     "assistant": "the agent",
@@ -85,6 +86,11 @@ def when(at: Milliseconds | None) -> Markup:
 def titled(text: str) -> Markup:
     """Return a title with its emphasis and code as HTML, without the marks of Markdown headings."""
     return inline(_HEADING.sub("", text))
+
+
+def stated(text: str) -> Markup:
+    """Return a fact of a card as HTML, without the source that it names. Pages link to the line."""
+    return inline(_SOURCE.sub("", text))
 
 
 def marked(text: str, words: Sequence[str]) -> Markup:
@@ -167,6 +173,7 @@ FILTERS: Final[Mapping[str, Any]] = {
     "row_price": row_price,
     "project_name": project_name,
     "size": size,
+    "stated": stated,
     "titled": titled,
     "type_name": type_name,
     "when": when,
