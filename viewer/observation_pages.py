@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
-from operator import attrgetter
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -18,6 +17,7 @@ from ..archiver.store.observation_table import StoredObservation
 from ..core import ids
 from ..core.observation import Observation, ObservationType
 from ..core.results import Detail
+from ..core.text import strip_markdown
 from ..search.present.details import SessionNames
 from ..templates.environment import has_transcript, label
 from .gate import BASE
@@ -42,6 +42,14 @@ class Proof(NamedTuple):
     last: int
     address: str
     quotes: list[str]
+
+
+class StatedFact(NamedTuple):
+    """Fact of an observation. If a line says just this, its number and address are set."""
+
+    text: str
+    line: int = 0
+    address: str = ""
 
 
 class ListedObservation(NamedTuple):
@@ -106,6 +114,7 @@ def item(request: Request) -> Response:
     if ids.key(public, "memory") is not None:
         return redirect(f"/memories/{public}")
     [detail] = archive_of(request).search.details([public])
+    facts, proofs = _proofs(archive_of(request).store, detail)
     return render(
         request,
         "item.html.j2",
@@ -115,21 +124,34 @@ def item(request: Request) -> Response:
         has_transcript=has_transcript(detail),
         session=_session_address(detail),
         line_address=partial(evidence_address, detail.short_session_id, detail.session_id),
-        proofs=_proofs(archive_of(request).store, detail),
+        facts=facts,
+        proofs=proofs,
     )
 
 
-def _proofs(store: Store, detail: Detail) -> list[Proof]:
-    """Return the evidence of an item by lines."""
-    key = ids.key(detail.id)
+def _proofs(store: Store, detail: Detail) -> tuple[list[StatedFact], list[Proof]]:
+    """Return the facts of an item with the address of their line, and the evidence that says more, by lines."""
+    key, seen = ids.key(detail.id), detail.observation
     exchanges = [stored.exchange for stored in store.items.load([key] if key is not None else []).values()]
-    proofs = list[Proof]()
-    for (first, last), evidence in groupby(detail.observation.evidence, key=attrgetter("start_line", "end_line")):
-        texts = [text for exchange in exchanges for text in store.exchanges.texts_on(exchange, first, last)]
-        quotes = dict.fromkeys(_whole(proof.quote, texts) for proof in evidence if proof.quote)
+    facts, proofs = [StatedFact(fact) for fact in seen.facts], dict[tuple[int, int], Proof]()
+    for evidence in seen.evidence:
+        first, last = evidence.start_line, evidence.end_line
         address = evidence_address(detail.short_session_id, detail.session_id, first, detail.id)
-        proofs.append(Proof(first, last, address, [*quotes]))
-    return proofs
+        texts = [text for exchange in exchanges for text in store.exchanges.texts_on(exchange, first, last)]
+        quote = _whole(evidence.quote, texts) if evidence.quote else ""
+        said = _letters(strip_markdown(quote))
+        same = next((place for place, fact in enumerate(facts) if said and said == _letters(fact.text)), None)
+        if same is not None:
+            facts[same] = StatedFact(facts[same].text, first, address)
+            continue
+        proof = proofs.setdefault((first, last), Proof(first, last, address, []))
+        if quote and quote not in proof.quotes:
+            proof.quotes.append(quote)
+    return facts, list(proofs.values())
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _whole(quote: str, texts: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from ..core.results import Hit, Results
 from ..observe.archive import Archive
 from ..search.present.details import SessionNames
 from ..templates.environment import label
-from ..templates.render import listed_title
 from .gate import BASE
 from .html_filters import type_name
 from .pages import archive_of, redirect, render, route
@@ -53,7 +52,6 @@ class ListedHit(NamedTuple):
     """Hit with the addresses of its details and of its evidence. The second is empty if it has no conversation."""
 
     hit: Hit
-    title: str
     label: str
     details: str
     evidence: str
@@ -130,10 +128,10 @@ def listed_hit(hit: Hit) -> ListedHit:
     """Return a hit with its addresses."""
     if hit.kind == "session":
         address = f"{BASE}/sessions/{quote(hit.id if '/' in hit.id else hit.session_id)}"
-        return ListedHit(hit, listed_title(hit), type_name("session"), address, address)
+        return ListedHit(hit, type_name("session"), address, address)
     place = hit.short_session_id, hit.session_id, hit.start_line, hit.id
     evidence = evidence_address(*place, hit.snippet[:_NEAR]) if hit.session_id else ""
-    return ListedHit(hit, listed_title(hit), type_name(label(hit)), f"{BASE}/items/{hit.id}", evidence)
+    return ListedHit(hit, type_name(label(hit)), f"{BASE}/items/{hit.id}", evidence)
 
 
 def evidence_address(short_id: str, session_id: str, line: int, item: str = "", text: str = "") -> str:

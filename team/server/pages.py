@@ -18,7 +18,6 @@ from ...core.errors import InvalidInput, PalaverError, TeamRefused
 from ...core.query import Query
 from ...core.results import Hit
 from ...templates.environment import label
-from ...templates.render import listed_title
 from ...viewer.app import static_file
 from ...viewer.gate import HEADERS, refusal_of
 from ...viewer.html_filters import html_environment, type_name
@@ -140,7 +139,7 @@ def _search(request: Request, index: TeamIndex) -> tuple[str, Mapping[str, objec
 
 def _listed(hit: Hit) -> ListedHit:
     lines = f"/lines/{quote(hit.path)}?line={hit.start_line}" if hit.path else ""
-    return ListedHit(hit, listed_title(hit), type_name(label(hit)), f"/items/{hit.id}", lines)
+    return ListedHit(hit, type_name(label(hit)), f"/items/{hit.id}", lines)
 
 
 def _item(request: Request, index: TeamIndex) -> tuple[str, Mapping[str, object]]:

@@ -525,6 +525,18 @@ def test_tests_and_notes_are_listed_only_on_request(own: Viewer, tmp_path: Path)
     assert "Tide manual" not in re.findall("data-row>([^<]*)<", own.page("/observations?type=general"))
 
 
+def test_evidence_of_an_observation_repeats_no_fact(viewer: Viewer) -> None:
+    """A fact that is a quote itself has the link to its line."""
+    items, linked = re.findall(r"/items/(obs-\d+)", viewer.page("/observations")), 0
+    for item in dict.fromkeys(items):
+        page = viewer.page(f"/items/{item}")
+        facts = re.findall(r"<li>(?!<a)(.*?)(?: <a class=\"at\".*?)?</li>", page.partition('class="facts"')[2])
+        assert not {*facts} & {*re.findall("<blockquote>(.*?)</blockquote>", page)}
+        linked += page.partition('class="facts"')[2].partition("</ul>")[0].count('class="at"')
+
+    assert linked
+
+
 def test_types_of_observations_have_names_for_people(viewer: Viewer) -> None:
     """Addresses have the types."""
     chips = re.findall(r'href="/view/observations\?type=([\w-]+)"[^>]*>(\w+) ', viewer.page("/observations"))
