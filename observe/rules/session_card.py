@@ -31,7 +31,7 @@ from .outcome import remarks_of
 from .rule_extractor import bad_end, closing_notes
 from .salience import CHANGED, phrases, salience
 from .statements import Statement, is_filler, is_guess, is_pitfall, names_cause
-from .titles import bottom_line, is_aside
+from .titles import UNNAMED, bottom_line, is_aside
 from .user_request import UserRequest, is_specific, stands_alone, trim_to_budget
 
 _OUTCOMES, _DECIDED, _CAUSES, _PITFALLS, _OPEN, _NEXT = 4, 3, 2, 2, 5, 3
@@ -220,7 +220,8 @@ def _outcomes(
     made = [*filter(_is_change, parts)]
     lasting = [part for place, part in enumerate(made) if not _is_overtaken(part, made[place + 1 :])]
     places = {_place(part, work) for part in made}
-    changes = [_result(part, work, places, asked) for part in sorted(lasting, key=_size, reverse=True)]
+    named = (part for part in sorted(lasting, key=_size, reverse=True) if not UNNAMED.match(part.title))
+    changes = [_result(part, work, places, asked) for part in named]
     largest = _distinct([*reported[:1], *filter(None, changes)])[:_OUTCOMES]
     return [*largest[:1], *sorted(largest[1:], key=_line)]
 

@@ -112,7 +112,7 @@ _DEPENDENT: Final = phrases("titles.dependent")
 """Pattern for the beginning of a sentence that continues the previous one or describes circumstances."""
 _NO_SUBJECT: Final = phrases("titles.no_subject")
 """Pattern for the beginning of a sentence whose subject is named only elsewhere in the conversation."""
-_UNNAMED: Final = regex("titles.unnamed")
+UNNAMED: Final = regex("titles.unnamed")
 """Pattern for the beginning of a sentence that reports work without naming it: `Fixed and verified in the build`."""
 GENERIC: Final = regex("titles.generic")
 """Pattern for words of a title that names no specific result."""
@@ -185,7 +185,7 @@ def best_result(analysis: ExchangeAnalysis) -> tuple[TitleCandidate | None, floa
 
 def reported_work(analysis: ExchangeAnalysis) -> str:
     """Return the line that reports work as done without naming it, the last choice for a title, or an empty text."""
-    return next((each.text for each in title_candidates(analysis) if _UNNAMED.match(each.text)), "")
+    return next((each.text for each in title_candidates(analysis) if UNNAMED.match(each.text)), "")
 
 
 def best_answer(analysis: ExchangeAnalysis) -> TitleCandidate | None:
@@ -251,7 +251,7 @@ def features(candidate: TitleCandidate, analysis: ExchangeAnalysis) -> Iterator[
         ("first person", _FIRST_PERSON.search(text)),
         ("unspecific", not is_specific(_ADDRESS.sub("", text), 3)),
         ("detailed", stated and len(candidate.raw) >= _DETAILED),
-        ("no subject", _NO_SUBJECT.match(text) or _UNNAMED.match(text)),
+        ("no subject", _NO_SUBJECT.match(text) or UNNAMED.match(text)),
         ("result heading", _RESULT_HEADING.match(_heading_of(candidate))),
         ("recommendation", stated and _RECOMMENDATION.match(strip_markdown(candidate.raw))),
         ("yes or no", stated and _YES_NO.match(candidate.raw)),

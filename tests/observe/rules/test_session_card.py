@@ -125,6 +125,14 @@ def test_rewritten_result_is_no_outcome() -> None:
     assert any("search box" in text for text in facts(first, repaired, footer())["Outcome"])
 
 
+def test_work_without_a_name_is_no_outcome() -> None:
+    """The title of the observation names nothing, so it says nothing about the session."""
+    unnamed = Script().asked("It is still grey, can you look again?").edited("menu.py").said("Fixed in the live menu.")
+
+    assert [part.title for part in parts_of([unnamed.exchange], session())] == ["Fixed in the live menu"]
+    assert facts(footer(), unnamed)["Outcome"] == facts(footer())["Outcome"]
+
+
 def test_causes_and_pitfalls() -> None:
     """A card names the causes and the pitfalls that a reply states, also where nothing changed."""
     asked = Script().asked("Why is the footer of `page.py` empty?")
