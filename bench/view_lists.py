@@ -44,6 +44,7 @@ PAGES = (
     "/sessions",
     "/sessions?page=60",
     "/sessions?edited=file7.py",
+    "/sessions?ending=no+final+reply",
     "/observations",
     "/memories",
     "/archive",
