@@ -196,7 +196,7 @@ class ObservationTable:
         rows = self._db.rows(
             f"""SELECT {COLUMNS} {FROM} JOIN session s ON s.id = i.session
                 WHERE o.type IN (SELECT value FROM json_each(?1)) AND (?2 = '' OR s.project = ?2)
-                AND i.key NOT IN (SELECT item FROM summary)
+                AND o.scope <> 'session'
                 ORDER BY i.at DESC, o.exchange DESC, i.key LIMIT ?3 OFFSET ?4""",
             (listed(kinds), project, limit, offset),
         )
@@ -209,7 +209,7 @@ class ObservationTable:
         """
         rows = self._db.rows(
             f"""SELECT o.type, count(*) {FROM} JOIN session s ON s.id = i.session WHERE (?1 = '' OR s.project = ?1)
-                AND (?2 OR i.key NOT IN (SELECT item FROM summary)) GROUP BY o.type ORDER BY 2 DESC, 1""",
+                AND (?2 OR o.scope <> 'session') GROUP BY o.type ORDER BY 2 DESC, 1""",
             (project, cards),
         )
         return dict(rows)
