@@ -133,6 +133,8 @@ def _parser() -> "MarkdownIt":
     parser.add_render_rule("heading_open", _heading)
     parser.add_render_rule("heading_close", _heading)
     parser.add_render_rule("image", _image)
+    parser.add_render_rule("strong_open", _strong)
+    parser.add_render_rule("strong_close", _strong)
     return parser
 
 
@@ -141,6 +143,12 @@ def _heading(_renderer: "RendererHTML", tokens: Sequence["Token"], index: int, *
     token = tokens[index]
     level = min(6, int(token.tag[1]) + 2)
     return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+
+
+def _strong(_renderer: "RendererHTML", tokens: Sequence["Token"], index: int, *_: Any) -> str:
+    """Render strong text. Underscores are part of a name, as in `__main__.py`: nearly nobody marks text with them."""
+    token = tokens[index]
+    return "__" if token.markup == "__" else "<strong>" if token.nesting == 1 else "</strong>"
 
 
 def _image(_renderer: "RendererHTML", tokens: Sequence["Token"], index: int, *_: Any) -> str:

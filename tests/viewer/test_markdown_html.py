@@ -75,6 +75,7 @@ def test_a_line_shows_its_emphasis_and_code() -> None:
     line = inline("Outcome of **all** in `run()`, see [it](https://x.example) <b>")
 
     assert line == "Outcome of <strong>all</strong> in <code>run()</code>, see it &lt;b&gt;"
+    assert inline("**All** edits of src/__main__.py") == "<strong>All</strong> edits of src/__main__.py"
 
 
 def test_lines_with_only_a_tag_are_no_part_of_a_prompt() -> None:
