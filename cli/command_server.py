@@ -42,6 +42,7 @@ from ..core.errors import ConfigInvalid, PalaverError
 from ..core.home import Home
 from ..core.query import Query
 from ..observe.archive import Archive
+from ..templates.environment import compile_all
 from .commands import main
 
 if TYPE_CHECKING:
@@ -283,6 +284,7 @@ def _warm(home: Home) -> None:
     """Load what commands need. Output and failures, such as those of an empty archive, are ignored."""
     for name in _MODULES:
         import_module(f"..{name}", __package__)
+    compile_all()
     commands = [*_WARM]
     with suppress(PalaverError), Archive(home).search as search:
         commands += [("read", session.id) for session in search.sessions(Query.newest(by="session", limit=1)).sessions]

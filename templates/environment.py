@@ -373,6 +373,13 @@ def _trusted() -> "Environment":
     return _with_filters(Environment(**_settings(FunctionLoader(packaged))))  # noqa: S701 - markdown, not HTML
 
 
+def compile_all() -> None:
+    """Compile all packaged templates, so that a process that is forked from this one needs no time for it."""
+    for file in files("palaver.templates").iterdir():
+        if file.name.endswith(".j2"):
+            _trusted().get_template(file.name)
+
+
 def _with_filters(environment: "Environment") -> "Environment":
     environment.filters.update(_FILTERS)
     return environment
