@@ -422,7 +422,7 @@ def _varied(error: str, run: ShellRun, later: Sequence[ShellRun], turns: Sequenc
 def _is_variant(run: ShellRun, other: ShellRun) -> bool:
     """Return whether two command lines run the same commands with other arguments."""
     pairs = list(zip(run.segments, other.segments, strict=False))
-    same = all(one.text == two.text or (one.base == two.base and not one.task) for one, two in pairs)
+    same = all(one.text == two.text or (one.words[:2] == two.words[:2] and not one.task) for one, two in pairs)
     return same and run.command != other.command and len(run.segments) == len(other.segments)
 
 

@@ -169,3 +169,71 @@ def test_project_limits_the_fixes(shell: ShellHistory) -> None:
     shell.session(("npm test", MISSING, True), ("pnpm run test", "3 pass", False), project="bakery")
 
     assert [each.worked for each in fixes(shell.archive(), MISSING, "bakery")] == ["pnpm run test"]
+
+
+def test_a_question_in_other_words_finds_the_fix(shell: ShellHistory) -> None:
+    """A question need not contain the text of the error. Words that ask for a repair do not count."""
+    failed, passed = ("npx tsc --noEmit", TYPES, True), ("npx tsc --noEmit", "", False)
+    shell.session(failed, ("/home/demo/shop/src/cart.ts", "ok", False), passed)
+    shell.session(("npm test", MISSING, True), ("bun run test", "12 pass", False))
+    home = shell.archive()
+
+    assert [each.files for each in fixes(home, "What fixed the missing total and lines of Cart?")] == [("src/cart.ts",)]
+    assert not fixes(home, "What fixed the locked database of the till?")
+
+
+def test_a_more_similar_failure_without_a_fix_leaves_the_result_empty(shell: ShellHistory) -> None:
+    """The fix of a less similar failure would look like the fix of the error in the question."""
+    other = TYPES.replace("total, lines", "owner, colour").replace("'Cart'", "'Boat'")
+    failed, passed = ("npx tsc --noEmit", TYPES, True), ("npx tsc --noEmit", "", False)
+    shell.session(failed, ("/home/demo/shop/src/cart.ts", "ok", False), passed)
+    shell.session(("npx tsc --noEmit", other, True), day=2)
+
+    assert not fixes(shell.archive(), other)
+
+
+def test_the_same_command_with_other_arguments_is_a_fix(shell: ShellHistory) -> None:
+    """A command that succeeded after its arguments were changed is the fix, but not another test that passes."""
+    ignored = "The following paths are ignored by one of your .gitignore files:\ndist"
+    shell.session(
+        ("git add till dist && git commit -a", ignored, True), ("git add till && git commit -a", "1 file", False)
+    )
+    shell.session(("pytest tests/a.py", "E  KeyError: 'total'", True), ("pytest tests/b.py", "9 passed", False))
+    home = shell.archive()
+
+    assert [(each.remedy, each.worked) for each in fixes(home, "paths are ignored by .gitignore: dist")] == [
+        (Remedy.INSTEAD, "git add till && git commit -a")
+    ]
+    assert not fixes(home, "KeyError: 'total'")
+
+
+def test_absolute_paths_are_ignored(shell: ShellHistory) -> None:
+    """The folders of an absolute path differ between two computers."""
+    error = "Error: /home/demo/shop/till/stock.json must contain an array"
+    edit = ("/home/demo/shop/stock.py", "ok", False)
+    shell.session(("make stock", error, True), edit, ("make stock", "ok", False))
+
+    (found,) = fixes(shell.archive(), "Error: /srv/ci/7/stock.json must contain an array")
+
+    assert (found.files, found.exact) == (("stock.py",), True)
+
+
+def test_edited_files_that_the_error_names_come_first(shell: ShellHistory) -> None:
+    """Of several edited files, those in the output are most likely the fix."""
+    edits = [(f"/home/demo/shop/{name}", "ok", False) for name in ("README.md", "src/cart.ts")]
+    shell.session(("npx tsc --noEmit", TYPES, True), *edits, ("npx tsc --noEmit", "", False))
+
+    assert [each.files for each in fixes(shell.archive(), TYPES)] == [("src/cart.ts", "README.md")]
+
+
+def test_another_folder_is_a_fix_even_if_the_command_fails_there(shell: ShellHistory) -> None:
+    """The error is gone in the other folder. The project's own folder is named by its whole path."""
+    shell.session(
+        ("cd web", "", False),
+        ("bun run lint", 'error: Script not found "lint"', True),
+        ("cd /home/demo/shop && bun run lint", "Found 1 error.", True),
+    )
+
+    assert [each.worked for each in fixes(shell.archive(), 'Script not found "lint"')] == [
+        "cd /home/demo/shop && bun run lint"
+    ]
