@@ -71,8 +71,14 @@ _WARM: Final = (
     ("how", "test"),
 )
 """Commands that load what most commands need."""
-_MODULES: Final = ("cli.hooks", "agents.hooks.hooks", "archiver.ingest.ended_sessions", "observe.commands.known_fixes")
-"""Modules that hooks load."""
+_MODULES: Final = (
+    "cli.hooks",
+    "agents.hooks.hooks",
+    "archiver.ingest.ended_sessions",
+    "observe.commands.known_fixes",
+    "observe.memory.rule_judge",
+)
+"""Modules that hooks and some answers load."""
 
 
 def keep_answering(home: Home) -> None:

@@ -542,8 +542,9 @@ _limit = click.option(
 def fix(error: Sequence[str], *, project: str | None, limit: int, as_json: bool) -> None:
     """Show what was run or edited after a command failed with ERROR.
 
-    ERROR is text from the output of the failed command. The fix of most sessions comes first, then the newest. Without
-    a fix, the closest passages of the conversations are listed. Pass the IDs to `palaver show` or `palaver read`.
+    ERROR is text from the output of the failed command, or a question about it. Exact matches come first, then the
+    fixes of most sessions. Without a fix, the closest passages of the conversations are listed. Pass the IDs to
+    `palaver show` or `palaver read`.
     """
     print_list(HitKind.FIX, _query_in(project, error, limit), as_json=as_json)
 

@@ -64,9 +64,7 @@ def with_best_answer(archive: MeteredArchive, found: FoundEvidence, question: st
     """Move the entry with the best answer to the front, or else call all entries the closest passages."""
     if found.label is AnswerLabel.LATEST or not found.details or found.absent:
         return found
-    candidates = [*_stated(found, question)]
-    if not found.reversals:  # An earlier reply can be out of date.
-        candidates = [*_asked(archive, found, question), *candidates]
+    candidates = [*_asked(archive, found, question), *_stated(found, question)]
     best = max(candidates, key=lambda candidate: (_is_decision(candidate.detail), candidate.share), default=None)
     if best is None:
         return found
@@ -99,7 +97,7 @@ def _is_decision(detail: Detail | None) -> bool:
 
 def _all_shares(found: FoundEvidence) -> Iterator[_Candidate]:
     for detail in found.details:
-        for claim in found.claims[detail.id] if detail.id not in found.reversals else ():
+        for claim in found.claims[detail.id] if detail.id not in found.replaced else ():
             if not claim.is_request:
                 yield _Candidate(found.relevance.share(claim.text), detail.path or detail.id, detail, detail.id, claim)
 
@@ -109,7 +107,7 @@ def _stated(found: FoundEvidence, question: str) -> Iterator[_Candidate]:
 
     The request counts too if the entry is a fix or names a cause, because it then answers the request.
     """
-    for detail in (one for one in found.details if one.id not in found.reversals):
+    for detail in (one for one in found.details if one.id not in found.replaced):
         path, observation, claims = detail.path or detail.id, detail.observation, found.claims[detail.id]
         decided, is_card = _is_decision(detail), observation.is_summary
         explains = observation.type in _EXPLAINED or any(names_cause(claim.text) for claim in claims)

@@ -24,7 +24,6 @@ from ...search.query.relevance import Relevance, key_words
 from ...templates.environment import has_transcript
 from .citation_check import Claim, claims_of
 from .question_plan import QuestionPlan, asks_for_newest, names_no_topic, plan, without_newest
-from .reversals import find_reversals, other_hits
 
 if TYPE_CHECKING:
     from ...core.results import TranscriptExcerpt
@@ -310,8 +309,6 @@ _DOCUMENTS: Final = 2
 """Maximum number of indexed documents that are cited."""
 _LISTED: Final = 6
 """Maximum number of entries that are listed for a question that names only a time or a project."""
-_HITS_OF_SESSION: Final = 10
-"""Number of hits in the best entry's conversation of which later ones may reverse it."""
 _SHARE_OF_KIND: Final = {False: 0.8, True: 0.4}
 """Minimum score of an additional decision or fix, as a share of the best score.
 
@@ -326,7 +323,7 @@ class FoundEvidence(Struct, frozen=True):
         details: The entries. If there are none, nothing was found.
         claims: Sentences of each entry, by its ID.
         relevance: Measure of a text's relevance to the question. Words that are rare in the entries weigh more.
-        reversals: IDs of entries, each with the ID of the later entry that states the opposite.
+        replaced: IDs of entries, each with the ID of the later entry that replaced it.
         results: Results of the search for the question. Without hits, they contain the explanation.
         absent: Words of the question that no entry of the archive contains.
         label: Whether the entries contain an answer, or are the newest entries.
@@ -338,7 +335,7 @@ class FoundEvidence(Struct, frozen=True):
     claims: Mapping[str, Sequence[Claim]]
     relevance: Relevance
     results: Results
-    reversals: Mapping[str, str] = {}
+    replaced: Mapping[str, str] = {}
     absent: tuple[str, ...] = ()
     label: AnswerLabel = AnswerLabel.CLOSEST
     has_user_filters: bool = False
@@ -378,28 +375,22 @@ def find_evidence(
     extra = [] if newest else second_hits(results.hits, hits)
     for query in () if newest else searches.kinds:
         extra += _of_kind(archive.find(query).hits, [*hits, *extra])
-    others = [] if newest else other_hits(results.hits, [*hits, *extra])
-    others += [] if newest or not hits else _later(archive, searches.question, hits[0], [*hits, *extra, *others])
-    details = archive.details([hit.id for hit in (*hits, *extra, *others)])
+    details = archive.details([hit.id for hit in (*hits, *extra)])
     claims = {detail.id: claims_of(detail) for detail in details}
-    unchosen = {hit.id: detail for hit in others for detail in details if detail.id == hit.id}
-    chosen = [detail for detail in details if detail.id not in unchosen]
-    texts = [claim.text for detail in chosen for claim in claims[detail.id]]
-    relevance = Relevance(question, [*(detail.observation.title for detail in chosen), *texts])
+    texts = [claim.text for detail in details for claim in claims[detail.id]]
+    relevance = Relevance(question, [*(detail.observation.title for detail in details), *texts])
     label = AnswerLabel.LATEST
-    reversals: Mapping[str, str] = {}
     if not newest:
-        scores_by_hit = {hit.id: scores[place_of(hit)] for hit in hits}
-        details = ranked(chosen, claims, relevance, scores_by_hit)
-        reversals = find_reversals([*details, *unchosen.values()], claims, relevance)
+        details = ranked(details, claims, relevance, {hit.id: scores[place_of(hit)] for hit in hits})
         if asks_for_newest(question):
             details = tuple(sorted(details, key=lambda detail: -(detail.observation.at or 0)))
         else:
             label = AnswerLabel.CLOSEST
-        details = _with_reversals(details, reversals, unchosen)
-    details = _with_replacements(archive, details)
+    superseded = {hit.id: hit.superseded_by for hit in (*hits, *extra) if hit.superseded_by}
+    replaced = {**superseded, **{detail.id: detail.replaced_by.id for detail in details if detail.replaced_by}}
+    details = _with_replacements(archive, details, replaced)
     claims |= {detail.id: claims_of(detail) for detail in details if detail.id not in claims}
-    return FoundEvidence(details, claims, relevance, results, reversals, absent, label, bool(filters))
+    return FoundEvidence(details, claims, relevance, results, replaced, absent, label, bool(filters))
 
 
 def _search(
@@ -423,16 +414,6 @@ def _search(
     newest = names_no_topic(question, [each.text for each in results.times])
     listed = replace(Query.newest(limit=_LISTED, by="session"), filters=dated)
     return searches, replace(archive.find(listed if newest else searches.question), times=results.times), newest
-
-
-def _later(archive: MeteredArchive, query: Query, best: Hit, opened: Sequence[Hit]) -> list[Hit]:
-    """Return new hits from the conversation of the best hit that are later, because they may reverse its statement."""
-    if best.at is None or not best.session_id:
-        return []
-    filters = replace(query.filters, sessions=(best.session_id,))
-    hits = archive.find(replace(query, filters=filters, per_session=0, limit=_HITS_OF_SESSION)).hits
-    ids = {hit.id for hit in opened}
-    return [hit for hit in hits if hit.id not in ids and (hit.at or 0) > best.at]
 
 
 def _passages(archive: MeteredArchive, query: Query) -> Sequence[Hit]:
@@ -473,29 +454,16 @@ def _of_kind(found: Sequence[Hit], hits: Sequence[Hit]) -> Sequence[Hit]:
     return near[:1]
 
 
-def _with_reversals(
-    details: Sequence[Detail], reversals: Mapping[str, str], unchosen: Mapping[str, Detail]
+def _with_replacements(
+    archive: MeteredArchive, details: Sequence[Detail], replaced: Mapping[str, str]
 ) -> tuple[Detail, ...]:
-    """Return the entries, each after the entry that reverses it, and before the entries that it reverses."""
-    by_id = {**unchosen, **{detail.id: detail for detail in details}}
-    ordered: dict[str, Detail] = {}
-    for detail in details:
-        earlier = [older for older, newer in reversals.items() if newer == detail.id]
-        for public in (reversals.get(detail.id), detail.id, *earlier):
-            if public is not None:
-                ordered.setdefault(public, by_id[public])
-    return tuple(ordered.values())
-
-
-def _with_replacements(archive: MeteredArchive, details: Sequence[Detail]) -> tuple[Detail, ...]:
-    """Add the observations that replaced entries, each directly before the entry that it replaced."""
+    """Add the entries that replaced others, each directly before the entry that it replaced."""
     known = {detail.id for detail in details}
-    links = {detail.id: detail.replaced_by.id for detail in details if detail.replaced_by}
-    wanted = [public for public in dict.fromkeys(links.values()) if public not in known]
+    wanted = [public for public in dict.fromkeys(replaced.values()) if public not in known]
     later = {detail.id: detail for detail in archive.details(wanted)} if wanted else {}
     found: dict[str, Detail] = {}
     for detail in details:
-        newer = later.get(links.get(detail.id, ""))
+        newer = later.get(replaced.get(detail.id, ""))
         for each in (newer, detail):
             if each is not None:
                 found.setdefault(each.id, each)

@@ -5,6 +5,7 @@ each other are marked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +28,6 @@ from .best_answer import with_best_answer
 from .evidence_search import FoundEvidence, MeteredArchive, find_commands, find_evidence, labels_of
 from .findings import BEST, OTHER, NamedScope, finding_of, named_scope, passage_of, session_finding
 from .question_plan import asks_for_open_items, names_no_topic
-from .reversals import compare
 
 if TYPE_CHECKING:
     from ...search.archive_search import ArchiveSearch
@@ -35,26 +35,27 @@ if TYPE_CHECKING:
 
 _CLAIMS = {FindingKind.DECISION, FindingKind.PATTERN}
 """Kinds of findings that state a rule or choice for the future. Two of them can contradict each other."""
+_PAIRS: Final = 256
+"""Maximum number of pairs of titles whose comparison is cached. The same hits occur in many searches."""
 
 
 def with_conflicts(
-    findings: Sequence[Finding], details: Sequence[Detail], reversals: Mapping[str, str] | None = None
+    findings: Sequence[Finding], details: Sequence[Detail], replaced: Mapping[str, str]
 ) -> list[Finding]:
     """Add to each finding the IDs of the findings that replace or contradict it.
 
-    The archive stores replacements within a session, and `reversals` maps entries to later entries that state the
-    opposite. In addition, `RuleJudge` compares the titles of each pair of decisions and patterns. If the first finding
-    is replaced, its replacement moves to the front, or else the first finding that is not replaced.
+    `replaced` maps entries to those that replaced them according to the archive. In addition, `RuleJudge` compares the
+    titles of each pair of decisions and patterns. If the first finding is replaced, its replacement moves to the front,
+    or else the first finding that is not replaced.
     """
     if not findings:
         return []
     by_id = {detail.id: detail for detail in details}
-    superseded = {one.id: one.replaced_by.id for one in details if one.replaced_by}
-    superseded = {**(reversals or {}), **superseded}
+    superseded = {**replaced}
     against: dict[str, list[str]] = {}
     claims = sorted((each for each in findings if each.kind in _CLAIMS), key=lambda each: each.at or 0)
     for older, newer in combinations([by_id[each.sources[0].id] for each in claims], 2):
-        verdict = compare(older.observation.title, newer.observation.title).verdict
+        verdict = _verdict(older.observation.title, newer.observation.title)
         if verdict == "supersedes":
             superseded.setdefault(older.id, newer.id)
         elif verdict == "contradicts":
@@ -71,6 +72,15 @@ def with_conflicts(
     ]
     first = _newest(marked) or next((each for each in marked if not each.superseded_by), marked[0])
     return [first, *(each for each in marked if each is not first)]
+
+
+@lru_cache(_PAIRS)
+def _verdict(older: str, newer: str) -> str:
+    """Return what `RuleJudge` finds about an older and a newer title, such as `contradicts`."""
+    # Few answers compare titles, and loading the rules takes 40 ms.
+    from ...observe.memory.rule_judge import RuleJudge
+
+    return RuleJudge().judge(older, newer).verdict
 
 
 def _newest(marked: Sequence[Finding]) -> Finding | None:
@@ -141,7 +151,7 @@ def extractive_answer(
     others = list(_findings(found, labels, fixes)) if found.details else []
     if label is AnswerLabel.BEST:
         others = [*others[:1], *(each for each in others[1:] if found.relevance.share(each.text))]
-    others = with_conflicts(others, found.details, found.reversals)
+    others = with_conflicts(others, found.details, found.replaced)
     if label is AnswerLabel.CLOSEST:
         others, budget = others[:_PASSAGES], min(budget, _PASSAGE_TOKENS)
     basis = CitedAnswer(
@@ -246,7 +256,7 @@ def _findings(found: FoundEvidence, labels: Mapping[str, str], fixes: Sequence[F
             extent = OTHER if position or fixes or is_listed else BEST
             finding = finding_of(detail, given, found.relevance, labels, extent, None if position else found.answer)
         is_known = repeats(finding.text, known, _SAME) or repeats(finding.text, fixed)
-        if detail.replaced_by or detail.id in found.reversals or not is_known:
+        if detail.id in found.replaced or not is_known:
             known.append(finding.text)
             yield finding
 

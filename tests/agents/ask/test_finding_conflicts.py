@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from palaver.agents.ask.extractive_answer import with_conflicts
 from palaver.core.observation import ObservationType
-from palaver.core.results import CitedSource, Detail, Finding, FindingKind, ReplacedBy
+from palaver.core.results import CitedSource, Detail, Finding, FindingKind
 
 from .test_claims import DETAIL
 
@@ -18,8 +18,7 @@ def entry(public: str, title: str, at: int, kind: FindingKind = FindingKind.DECI
 def test_replaced_finding_is_marked_and_never_first() -> None:
     """A finding that a later observation replaced names it, and another finding is the best answer."""
     (old, old_detail), (new, new_detail) = entry("obs-1", "Put the bar on top", 1), entry("obs-2", "Put it below", 2)
-    old_detail = replace(old_detail, replaced_by=ReplacedBy("obs-2", "Put it below", 9))
-    marked = with_conflicts([old, new], [old_detail, new_detail])
+    marked = with_conflicts([old, new], [old_detail, new_detail], {"obs-1": "obs-2"})
 
     assert [(each.sources[0].id, each.superseded_by) for each in marked] == [("obs-2", ""), ("obs-1", "obs-2")]
 
@@ -27,7 +26,7 @@ def test_replaced_finding_is_marked_and_never_first() -> None:
 def test_contradicting_decisions_name_each_other() -> None:
     """Two decisions that cannot both hold name each other."""
     pairs = [entry("obs-1", "Always use tabs in Makefiles", 1), entry("obs-2", "Never use tabs in Makefiles", 2)]
-    marked = with_conflicts([finding for finding, _ in pairs], [detail for _, detail in pairs])
+    marked = with_conflicts([finding for finding, _ in pairs], [detail for _, detail in pairs], {})
 
     assert [each.contradicts for each in marked] == [("obs-2",), ("obs-1",)]
 
@@ -38,6 +37,6 @@ def test_work_done_never_contradicts() -> None:
         entry("obs-1", "Always use tabs in Makefiles", 1, FindingKind.OTHER),
         entry("obs-2", "Never use tabs in Makefiles", 2, FindingKind.OTHER),
     ]
-    marked = with_conflicts([finding for finding, _ in pairs], [detail for _, detail in pairs])
+    marked = with_conflicts([finding for finding, _ in pairs], [detail for _, detail in pairs], {})
 
     assert [each.contradicts for each in marked] == [(), ()]
