@@ -191,7 +191,7 @@ def _id(stored: StoredObservation) -> str:
 
 _PASSAGES: Final = 5
 """Maximum number of entries to show for an error without a known fix."""
-_SHARE_MIN: Final = 0.5
+_SHARE_MIN: Final = 0.6
 """Minimum share of the words of an error that a command and two adjacent lines of its output must contain.
 
 Rare words weigh more. See bench/RESULTS.md, "Known fixes".
@@ -206,7 +206,10 @@ _OTHER_FOLDER: Final = re.compile(r"\A(?:git|make) -C \S|--(?:prefix|manifest-pa
 """Pattern for options that name another folder."""
 _FILES_MAX: Final = 5
 _CHANGES_MAX: Final = 3
-_LETTER: Final = re.compile(r"[^\W\d_]")
+_WORD: Final = re.compile(r"(?=\w*[^\W\d])\w{2,}")
+"""Pattern for words and codes such as `TS2739`. Numbers do not match, because they vary between equal errors."""
+_ID: Final = re.compile(r"(?=[a-f]*\d)[0-9a-f]{7,40}")
+"""Pattern for the ID of a commit or a similar hash, which varies between equal errors."""
 _TOKEN: Final = re.compile(r"\w+")
 _OPERATORS: Final = re.compile(r'["“”„*]')
 _FOLDERS: Final = re.compile(r"(?<![\w.@/-])(?:[A-Za-z]:[\\/]|~?/)(?:[\w.@+-]+[\\/])*")
@@ -261,24 +264,25 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
     """
     error = _FOLDERS.sub("", error_line(error))
     words = _words(error)
-    failures = _failures(search, store, " ".join(words) or error, projects) if words else []
-    if len(words) <= _SHORT and not _QUESTION.search(error):
-        literal = _plain(error, len(words))
-        literally = [failure for failure in failures if failure.contains(literal, len(words))]
-        failures = literally or (failures if len(words) > 1 else [])
-    relevance = Relevance(" ".join(words), [failure.run.result.text for failure in failures])
+    text, number = " ".join(word for word in words if not _ID.fullmatch(word)), len(set(words))
+    failures = _failures(search, store, text or error, projects) if text else []
+    if number <= _SHORT and not _QUESTION.search(error):
+        literally = [failure for failure in failures if failure.contains(_plain(error, number), number)]
+        failures = literally or (failures if number > 1 else [])
+    relevance = Relevance(text, [failure.run.result.text for failure in failures], every_word=True)
     matches = [(*failure.match(relevance), failure) for failure in failures]
     least = max([_SHARE_MIN, *(share - _SHARE_BELOW for share, *_ in matches)])
-    return _counted([match for match in matches if match[0] >= least])
+    return _counted([match for match in matches if match[0] >= least], [word for word in words if _ID.fullmatch(word)])
 
 
-def _counted(matches: Sequence[tuple[float, str, _Failure]]) -> list[KnownFix]:
+def _counted(matches: Sequence[tuple[float, str, _Failure]], commits: Sequence[str]) -> list[KnownFix]:
     """Return each fix once, with the number of its sessions. Exact matches come first, then the most frequent ones."""
     fixes: dict[tuple[object, ...], tuple[KnownFix, set[int]]] = {}
     for share, line, failure in matches:
         if (found := _fix(failure)) is None:
             continue
-        fix = replace(found, error=line, exact=isclose(share, 1))
+        exact = isclose(share, 1) and all(name in line for name in commits)
+        fix = replace(found, error=line, exact=exact)
         key = (fix.project, fix.command, fix.remedy, fix.worked, fix.files)
         newest, sessions = fixes.get(key, (fix, set[int]()))
         newest = max(fix, newest, key=lambda one: (one.exact, one.at or 0))
@@ -295,10 +299,10 @@ def closest_passages(search: SearchIndex, error: str, projects: Sequence[str], l
 
 
 def _words(error: str) -> list[str]:
-    """Return the words that describe an error. Numbers are left out, because they vary between equal errors."""
-    words = [word for word in key_words(error) if _LETTER.search(word)]
-    asks = _QUESTION.search(error) is not None
-    return [word for word in words if not (asks and _REPAIR.fullmatch(word))]
+    """Return the words of an error, or those of a question that describe it."""
+    if _QUESTION.search(error):
+        return [word for word in key_words(error) if _WORD.search(word) and not _REPAIR.fullmatch(word)]
+    return _WORD.findall(error)
 
 
 def _failures(search: SearchIndex, store: Store, text: str, projects: Sequence[str]) -> list[_Failure]:

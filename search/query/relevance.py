@@ -38,10 +38,13 @@ def alternatives(question: str) -> list[list[str]]:
 
 
 class Relevance:
-    """Weighted share of a question's words in a text. Words that are rare in the compared texts weigh more."""
+    """Weighted share of a question's words in a text. Words that are rare in the compared texts weigh more.
 
-    def __init__(self, question: str, compared: Iterable[str]) -> None:
-        self._wanted = frozenset(terms(" ".join(key_words(question)) or question))
+    With `every_word`, words such as "the" count too, because an error message may contain little else.
+    """
+
+    def __init__(self, question: str, compared: Iterable[str], *, every_word: bool = False) -> None:
+        self._wanted = frozenset(terms(question if every_word else " ".join(key_words(question)) or question))
         texts = [frozenset(terms(text)) for text in compared]
         found = Counter(term for text in texts for term in text & self._wanted)
         self._found = frozenset(found)
