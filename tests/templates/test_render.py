@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import Environment
 from msgspec.structs import replace
 
 from palaver.core.conversation import day_end, day_start
@@ -42,6 +43,7 @@ from palaver.core.results import (
     ZeroResultExplanation,
 )
 from palaver.core.tokens import count
+from palaver.templates.environment import compile_all
 from palaver.templates.render import Renderer
 
 from ..cases import for_each
@@ -822,3 +824,11 @@ def test_a_hit_whose_title_does_not_match_shows_why_it_was_found() -> None:
     assert "\n    The \x1b[1mkettle\x1b[0m leaks at the lid.\n" in page.search(results(found))
     assert "leaks" not in page.search(results(replace(found, needs_snippet=False)))
     assert "leaks" not in RENDERER.search(results(found))
+
+
+def test_all_templates_are_compiled_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `compile_all`, a page is rendered without compiling a template."""
+    compile_all()
+    monkeypatch.setattr(Environment, "compile", lambda *_, **__: pytest.fail("a template was compiled"))
+
+    assert "No project is archived yet" in Renderer().render("projects", projects=[], deleted="")
