@@ -134,7 +134,7 @@ def find_commands(archive: MeteredArchive, question: str, filters: Filters, here
     if lead and (commands := _commands(archive, question[lead.end() :], filters.projects, here)):
         return _opened(archive, commands, f"To list all commands: palaver how {shlex.quote(commands[0].task)}")
     error = _error_of(question)
-    if fixes := _fixes(archive, error, filters.projects):
+    if fixes := _fixes(archive, error, filters.projects, similar=_FIX.match(question) is not None):
         return _opened(archive, fixes, f"To list all fixes: palaver fix {shlex.quote(error)}")
     return FoundCommands()
 
@@ -158,11 +158,13 @@ def _commands(archive: MeteredArchive, asked: str, projects: tuple[str, ...], he
     return (list(first.values()) if len(first) > 1 else found)[:_COMMANDS]
 
 
-def _fixes(archive: MeteredArchive, error: str, projects: tuple[str, ...]) -> Sequence[KnownFix]:
+def _fixes(archive: MeteredArchive, error: str, projects: tuple[str, ...], *, similar: bool) -> Sequence[KnownFix]:
+    """Return the fixes of this error, and with `similar` those of similar ones. A quotation may be no error."""
     try:
-        return known_fixes(archive.archive, archive.archive.store, error, projects)[:_FIXES] if error else ()
+        fixes = known_fixes(archive.archive, archive.archive.store, error, projects) if error else []
     except InvalidInput:  # The line that states the failure is too short to search for.
         return ()
+    return [fix for fix in fixes if similar or fix.exact][:_FIXES]
 
 
 def _error_of(question: str) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isclose
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -196,6 +196,8 @@ _SHARE_MIN: Final = 0.6
 
 Rare words weigh more. See bench/RESULTS.md, "Known fixes".
 """
+_OUTPUT_MIN: Final = 0.4
+"""Minimum share that these lines must contain without the command. A question that quotes a command has its words."""
 _SHARE_BELOW: Final = 0.1
 """Maximum amount by which a share may be below that of the most similar failure, whether this was repaired or not."""
 _SHORT: Final = 3
@@ -244,12 +246,24 @@ class _Failure(Struct, frozen=True):
         """Return whether a line contains an error of this number of words literally."""
         return any(literal in _plain(line, words) for line, _ in self.output)
 
-    def match(self, relevance: Relevance) -> tuple[float, str]:
-        """Return the largest share of the words of the error in adjacent lines, and the more similar of these lines."""
+    def match(self, relevance: Relevance) -> "_Match":
+        """Return the two adjacent lines that are most similar to an error, together with the command."""
         pairs = pairwise([*self.output, ("", frozenset[str]())])
-        shares = [(relevance.share_of(self.named | one[1] | two[1]), one, two) for one, two in pairs]
-        share, one, two = max(shares, key=lambda row: row[0])
-        return share, max(one, two, key=lambda row: relevance.share_of(row[1]))[0][:ERROR_MAX]
+        matches = [(one, two, relevance.share_of(one[1] | two[1])) for one, two in pairs]
+        shares = [relevance.share_of(self.named | one[1] | two[1]) * (own >= _OUTPUT_MIN) for one, two, own in matches]
+        share = max(shares)
+        one, two, own = matches[shares.index(share)]
+        line, _ = max(one, two, key=lambda row: relevance.share_of(row[1]))
+        return _Match(self, share, line[:ERROR_MAX], isclose(own, 1))
+
+
+class _Match(NamedTuple):
+    """Share of the words of an error in a failure, the most similar line, and whether the lines have all words."""
+
+    failure: _Failure
+    share: float
+    line: str
+    is_exact: bool
 
 
 def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequence[str] = ()) -> list[KnownFix]:
@@ -270,23 +284,27 @@ def known_fixes(search: SearchIndex, store: Store, error: str, projects: Sequenc
         literally = [failure for failure in failures if failure.contains(_plain(error, number), number)]
         failures = literally or (failures if number > 1 else [])
     relevance = Relevance(text, [failure.run.result.text for failure in failures], every_word=True)
-    matches = [(*failure.match(relevance), failure) for failure in failures]
-    least = max([_SHARE_MIN, *(share - _SHARE_BELOW for share, *_ in matches)])
-    return _counted([match for match in matches if match[0] >= least], [word for word in words if _ID.fullmatch(word)])
+    matches = [failure.match(relevance) for failure in failures]
+    least = max([_SHARE_MIN, *(match.share - _SHARE_BELOW for match in matches)])
+    hashes = [word for word in words if _ID.fullmatch(word)]
+    return _counted([match for match in matches if match.share >= least], hashes)
 
 
-def _counted(matches: Sequence[tuple[float, str, _Failure]], commits: Sequence[str]) -> list[KnownFix]:
-    """Return each fix once, with the number of its sessions. Exact matches come first, then the most frequent ones."""
+def _counted(matches: Sequence[_Match], hashes: Sequence[str]) -> list[KnownFix]:
+    """Return each fix once, with the number of its sessions. Exact matches come first, then the most frequent ones.
+
+    A match is exact only if its line contains the IDs of commits in the error.
+    """
     fixes: dict[tuple[object, ...], tuple[KnownFix, set[int]]] = {}
-    for share, line, failure in matches:
-        if (found := _fix(failure)) is None:
+    for match in matches:
+        if (found := _fix(match.failure)) is None:
             continue
-        exact = isclose(share, 1) and all(name in line for name in commits)
-        fix = replace(found, error=line, exact=exact)
+        exact = match.is_exact and all(name in match.line for name in hashes)
+        fix = replace(found, error=match.line, exact=exact)
         key = (fix.project, fix.command, fix.remedy, fix.worked, fix.files)
         newest, sessions = fixes.get(key, (fix, set[int]()))
         newest = max(fix, newest, key=lambda one: (one.exact, one.at or 0))
-        fixes[key] = newest, sessions | {failure.stored.session}
+        fixes[key] = newest, sessions | {match.failure.stored.session}
     counted = [replace(fix, sessions=len(sessions)) for fix, sessions in fixes.values()]
     return sorted(counted, key=lambda fix: (fix.exact, fix.sessions, fix.at or 0), reverse=True)
 

@@ -237,3 +237,11 @@ def test_another_folder_is_a_fix_even_if_the_command_fails_there(shell: ShellHis
     assert [each.worked for each in fixes(shell.archive(), 'Script not found "lint"')] == [
         "cd /home/demo/shop && bun run lint"
     ]
+
+
+def test_the_words_of_the_command_alone_are_no_match(shell: ShellHistory) -> None:
+    """A question that quotes a command would otherwise get the fix of any of its failures."""
+    failed, passed = ("npx tsc --noEmit --strict", TYPES, True), ("npx tsc --noEmit --strict", "", False)
+    shell.session(failed, ("/home/demo/shop/src/cart.ts", "ok", False), passed)
+
+    assert not fixes(shell.archive(), "Why did npx tsc --noEmit --strict fail?")
