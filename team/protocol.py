@@ -48,6 +48,13 @@ class Level(StrEnum):
     """Counts, tokens and costs by day, agent and model, which the administrator sees for groups of three people."""
     TEAM = "team"
     """Exchanges without secrets, session cards, observations, golden rules and chosen memories."""
+    RAW = "raw"
+    """Full copies of the exchanges too, with complete outputs, in the encrypted store of the server."""
+
+    @property
+    def shows_conversations(self) -> bool:
+        """True if the team sees conversations."""
+        return self in {Level.TEAM, Level.RAW}
 
 
 class Scope(StrEnum):
@@ -70,6 +77,8 @@ class ItemKind(StrEnum):
     """`core.memory.Memory`"""
     USAGE = "usage"
     """`UsageDay`"""
+    RAW = "raw"
+    """`core.conversation.Exchange` with all turns and complete texts: the full copy of the exchange `event`"""
 
 
 class SharedProject(Struct, frozen=True):
@@ -138,13 +147,17 @@ class Withdrawn(Struct, frozen=True):
 
 
 class Hello(Struct, frozen=True):
-    """What a server is. `rules` is the version of its redaction rules, `model` its embedding model."""
+    """What a server is. `rules` is the version of its redaction rules, `model` its embedding model.
+
+    `raw` is true if it stores full copies.
+    """
 
     protocol: int
     schema: int
     version: str
     rules: str
     model: str
+    raw: bool = False
 
 
 class Join(Struct, frozen=True):

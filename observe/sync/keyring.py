@@ -1,6 +1,7 @@
 """Keys of a device: its signature, and the encryption with the passphrase of the shared folder."""
 
 import os
+from abc import ABC, abstractmethod
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -74,28 +75,12 @@ class DeviceKey:
             os.fsync(file.fileno())
 
 
-class Keyring:
-    """Encryption keys of a shared folder, one for each salt. They are derived from the passphrase and kept in the home.
+class SaltedKeys(ABC):
+    """Encryption with keys that belong to salts. Subclasses derive the key of a salt."""
 
-    The passphrase itself is not stored.
-    """
-
-    def __init__(self, path: Path, passphrase: str = "") -> None:
-        """Read the known keys. Without `passphrase`, no other key can be derived."""
-        self._path, self._passphrase = path, passphrase
-        try:
-            keys: dict[str, str] = orjson.loads(path.read_bytes())
-            self._keys = {bytes.fromhex(salt): bytes.fromhex(key) for salt, key in keys.items()}
-        except (OSError, ValueError, AttributeError):
-            self._keys = dict[bytes, bytes]()
-
-        self.is_new = not self._keys
-        """True if no key was known at the start."""
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is neither a key nor a passphrase."""
-        return not self._keys and not self._passphrase
+    def __init__(self, keys: dict[bytes, bytes]) -> None:
+        """Encrypt with these keys by salt, and with those that are derived later."""
+        self._keys = keys
 
     def seal(self, data: bytes, salt: bytes, context: bytes) -> bytes:
         """Encrypt data. Only the same `context`, such as the name of the file, decrypts it."""
@@ -106,7 +91,7 @@ class Keyring:
         """Decrypt data.
 
         Raises:
-            SyncRefused: The data is incomplete, was changed, or was encrypted with another passphrase.
+            SyncRefused: The data is incomplete, was changed, or was encrypted with another key.
         """
         salt, nonce = sealed[len(_MAGIC) : len(_MAGIC) + _SALT], sealed[_HEADER - _NONCE : _HEADER]
         if not sealed.startswith(_MAGIC) or len(sealed) < _HEADER:
@@ -116,8 +101,41 @@ class Keyring:
             return ChaCha20Poly1305(self._key(salt)).decrypt(nonce, sealed[_HEADER:], context)
         except InvalidTag:
             if not was_known:
-                del self._keys[salt]
+                self._keys.pop(salt, None)
             raise SyncRefused("has another passphrase, or is incomplete") from None
+
+    def _key(self, salt: bytes) -> bytes:
+        if salt not in self._keys:
+            self._keys[salt] = self._derived(salt)
+        return self._keys[salt]
+
+    @abstractmethod
+    def _derived(self, salt: bytes) -> bytes:
+        """Return the key of 32 bytes that belongs to a salt."""
+
+
+class Keyring(SaltedKeys):
+    """Encryption keys of a shared folder, one for each salt. They are derived from the passphrase and kept in the home.
+
+    The passphrase itself is not stored.
+    """
+
+    def __init__(self, path: Path, passphrase: str = "") -> None:
+        """Read the known keys. Without `passphrase`, no other key can be derived."""
+        self._path, self._passphrase = path, passphrase
+        try:
+            keys: dict[str, str] = orjson.loads(path.read_bytes())
+            super().__init__({bytes.fromhex(salt): bytes.fromhex(key) for salt, key in keys.items()})
+        except (OSError, ValueError, AttributeError):
+            super().__init__({})
+
+        self.is_new = not self._keys
+        """True if no key was known at the start."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is neither a key nor a passphrase."""
+        return not self._keys and not self._passphrase
 
     def save(self) -> None:
         """Store the keys that were used. Raises `OSError`."""
@@ -125,13 +143,11 @@ class Keyring:
         with replacing(self._path) as file:
             file.write(orjson.dumps({salt.hex(): key.hex() for salt, key in self._keys.items()}))
 
-    def _key(self, salt: bytes) -> bytes:
-        if salt not in self._keys:
-            if not self._passphrase:
-                raise SyncRefused("needs the passphrase", hint="Run `palaver sync DIR` to enter the passphrase.")
-            derived = Scrypt(salt=salt, length=32, n=COST, r=8, p=1)
-            self._keys[salt] = derived.derive(self._passphrase.encode("utf-8", "surrogatepass"))
-        return self._keys[salt]
+    def _derived(self, salt: bytes) -> bytes:
+        if not self._passphrase:
+            raise SyncRefused("needs the passphrase", hint="Run `palaver sync DIR` to enter the passphrase.")
+        derived = Scrypt(salt=salt, length=32, n=COST, r=8, p=1)
+        return derived.derive(self._passphrase.encode("utf-8", "surrogatepass"))
 
 
 def salt_of(sealed: bytes) -> bytes:

@@ -9,12 +9,12 @@ from ...archiver.store import Store
 from ...archiver.store.team_table import Choices
 from ...core import ids
 from ...core.conversation import SessionKind
-from ...core.errors import InvalidInput, UnknownIds
+from ...core.errors import InvalidInput, TeamRefused, UnknownIds
 from ...core.home import is_in_project
 from ...observe.archive import Archive
 from ...search.query.tokenizer import unknown_project
 from ..protocol import Level
-from .membership import joined
+from .membership import connect, joined
 from .offers import Offers
 from .places import identities
 
@@ -83,9 +83,26 @@ def change_of(archive: Archive, name: str, folder: Path | None, level: Level) ->
     return LevelChange(SharedLevel(shown, level, sessions), identity, older)
 
 
+def check_full_copies(archive: Archive) -> None:
+    """Check that the server of the team stores full copies.
+
+    Raises:
+        TeamRefused: The server stores none.
+        TeamUnreachable: The server did not answer.
+    """
+    membership = joined(archive.store)
+    with connect(archive.home, membership) as server:
+        if not server.hello().raw:
+            raise TeamRefused(
+                f"The server of the team {membership.team_name} stores no full copies",
+                hint="Ask your administrator to start it with --raw-store, or use --level team.",
+            )
+
+
 def _memory_change(archive: Archive, key: int, level: Level) -> LevelChange:
-    if level is Level.METRICS:
-        raise InvalidInput("A memory has no metrics", hint="Use --level team, or leave out --level.")
+    if level in {Level.METRICS, Level.RAW}:
+        what = "metrics" if level is Level.METRICS else "full copy"
+        raise InvalidInput(f"A memory has no {what}", hint="Use --level team, or leave out --level.")
     stored = archive.store.memories.load([key]).get(key)
     if stored is None:
         raise UnknownIds([ids.show("memory", key)])

@@ -8,6 +8,9 @@
 | observation, session card | as stored | cards of sessions of which something stays |
 | memory | golden rules of the project, chosen memories | metadata, file, session |
 
+At the level `raw`, a full copy of each exchange leaves too: all turns that its archived lines contain, also thinking,
+injected texts and abandoned turns, with complete outputs. Images and other attached data stay.
+
 The use of tokens by day leaves at the level `metrics` too. Sub-agents' conversations, documents, and everything in a
 private project stay. Secrets and home folders are removed from every text. An exchange stays if its folder belongs to
 another project that is not shared.
@@ -32,15 +35,16 @@ from ...archiver.store import FINDING_PREFIX, Store, StoredExchange, StoredObser
 from ...archiver.store.change_log import PROMPT
 from ...archiver.store.team_table import Choices, Membership, Offer, Offered
 from ...core.conversation import Exchange, Kind, Session, SessionKind, Turn
-from ...core.errors import InvalidNamespace
+from ...core.errors import CopyDamaged, InvalidInput, InvalidNamespace
 from ...core.memory import GOLDEN_RULE, MemoryState, StoredMemory
 from ...observe.archive import Archive
 from ...observe.llm.model_settings import PrivateProjects
 from ...observe.session_share import Scrubber
+from ...observe.transcript.session_views import SessionViews
 from ...observe.transcript.transcript_pages import heading_of
 from ...search.index.indexed_texts import exchange_texts
 from ...search.model.embedder import DEFAULT_MODEL, load
-from ..protocol import OUTPUT_MAX, ItemKind, Level, SharedItem, SharedProject, SharedVector, UsageDay
+from ..protocol import BYTES_MAX, OUTPUT_MAX, ItemKind, Level, SharedItem, SharedProject, SharedVector, UsageDay
 from .places import Place, Places
 from .usage_days import usage_days
 
@@ -59,8 +63,15 @@ _ANSWERS: Final = 2
 """
 
 
+class StaysHere(Exception):
+    """Signal: a full copy cannot be made or is too long, for this reason."""
+
+
 class SharedContent(NamedTuple):
-    """Content of an item before secrets are removed, with its place. `parts` numbers the texts whose vectors leave."""
+    """Content of an item before secrets are removed, with its place. `parts` numbers the texts whose vectors leave.
+
+    A full copy is read only when it is sent, so its `value` is None.
+    """
 
     offer: Offer
     project: SharedProject
@@ -93,6 +104,7 @@ class Offers:
         self._choices = choices or self._store.team.choices()
         self.places = Places(self._store, self._person, config.private_projects, self._choices.levels)
         self._last: tuple[str, dict[str, SharedContent]] = ("", {})
+        self._views = SessionViews(archive.home, self._store)
         self._built: tuple[Offered | None, tuple[SharedItem, str] | None] = (None, None)
 
     @property
@@ -123,6 +135,9 @@ class Offers:
         """Return an offered item as it leaves, and a hash of all but its body, or None if it does not leave.
 
         Secrets and home folders are removed by the current rules.
+
+        Raises:
+            StaysHere: The item is a full copy that cannot be sent.
         """
         if self._built[0] != row:  # so that an item that begins the next batch counts once
             self._built = row, self._build(row)
@@ -132,7 +147,10 @@ class Offers:
         content = self.of_unit(row.unit).get(row.id)
         if content is None:
             return None
-        body = msgspec.json.encode(self.scrubber.value(content.value))
+        value = self._full_copy(content.key or 0) if row.kind == ItemKind.RAW else content.value
+        body = msgspec.json.encode(self.scrubber.value(value))
+        if row.kind == ItemKind.RAW and len(body) > BYTES_MAX:
+            raise StaysHere(f"larger than {BYTES_MAX // 1_000_000} MB")
         project = SharedProject(content.project.id, self.scrubber.text(content.project.name))
         path = self.scrubber.text(content.path)
         vectors = self._vectors(content)
@@ -185,9 +203,14 @@ class Offers:
         folder = stored.exchange.cwd
         if folder and self.places.of_folder(folder).identity != place.identity:
             other = self.places.of_folder(folder)
-            if other.level is not Level.TEAM:
+            if not other.level.shows_conversations:
                 return "folder of another project"
         return ""
+
+    def _has_full_copy(self, exchange: Exchange, place: Place) -> bool:
+        """Return whether the level of the project, and that of the folder of an exchange, let out its full copy."""
+        places = [place, *([self.places.of_folder(exchange.cwd)] if exchange.cwd else [])]
+        return all(each.level is Level.RAW for each in places)
 
     def _exchanges(self, number: int) -> list[StoredExchange]:
         kinds = self._store.items.kinds(self._store.items.of_sessions([number]))
@@ -217,10 +240,33 @@ class Offers:
             offer = Offer(event, unit, entry.key, ItemKind.EXCHANGE, place.project.id, place.level)
             said = _shared_exchange(exchange)
             parts = _shared_parts(exchange, said)
-            yield SharedContent(offer, place.project, said, own, event, exchange.started, name, entry.key, parts)
+            content = SharedContent(offer, place.project, said, own, event, exchange.started, name, entry.key, parts)
+            yield content
+            if self._has_full_copy(exchange, place):
+                copy = offer._replace(id=self._id("raw", event), kind=ItemKind.RAW)
+                yield content._replace(offer=copy, value=None, parts=())
             for found in self._store.observations.of_exchange(entry.key):
                 if is_whole or not (found.summary or found.observation.extractor.startswith(FINDING_PREFIX)):
                     yield self._observation(found, unit, place, own, event, name)
+
+    def _full_copy(self, key: int) -> Exchange:
+        """Return an exchange as its archived lines state it, without its folder.
+
+        Raises:
+            StaysHere: The archived lines cannot be read.
+        """
+        span = self._store.exchanges.load([key])[key].exchange.span
+        location = self._store.exchanges.locations([key])[key]
+        try:
+            exchanges = self._views.reader.whole(location.path, span.start_line, span.end_line)
+        except (CopyDamaged, InvalidInput):
+            exchanges = []
+        for exchange in exchanges:
+            if exchange.span == span:
+                relative = _relative_to(exchange.cwd)
+                turns = tuple(_with_paths(turn, relative) for turn in exchange.turns)
+                return replace(exchange, turns=turns, cwd="")
+        raise StaysHere("its archived lines cannot be read")
 
     def _observation(
         self, found: StoredObservation, unit: str, place: Place, session: str, event: str, path: str
@@ -302,7 +348,11 @@ def _shared_parts(exchange: Exchange, shared: Exchange) -> tuple[int, ...]:
 
 def _shared_turn(turn: Turn, relative: Callable[[str], str]) -> Turn:
     text = turn.text[:OUTPUT_MAX] if turn.kind is Kind.RESULT else turn.text
-    return turn._replace(text=text, reads=tuple(map(relative, turn.reads)), writes=tuple(map(relative, turn.writes)))
+    return _with_paths(turn._replace(text=text), relative)
+
+
+def _with_paths(turn: Turn, relative: Callable[[str], str]) -> Turn:
+    return turn._replace(reads=tuple(map(relative, turn.reads)), writes=tuple(map(relative, turn.writes)))
 
 
 def _relative_to(folder: str) -> Callable[[str], str]:

@@ -49,10 +49,10 @@ class Places:
         return {pair: place for pair, place in sorted(places.items()) if place.level is not Level.PRIVATE}
 
     def namespaces(self) -> dict[str, Place]:
-        """Return the projects at the level `team`, by the namespace of their memories."""
+        """Return the projects whose conversations are shared, by the namespace of their memories."""
         namespaces = dict[str, Place]()
         for (name, folder), place in self.of_all_sessions().items():
-            if place.level is Level.TEAM:
+            if place.level.shows_conversations:
                 is_folder = folder.startswith("/")
                 space = self._store.projects.of_archived(Path(folder)) if is_folder else project_namespace(name)
                 namespaces.setdefault(space, place)

@@ -30,6 +30,7 @@ from ..protocol import (
     BYTES_MAX,
     ITEMS_MAX,
     Batch,
+    ItemKind,
     Position,
     Pushed,
     ServerStatus,
@@ -39,7 +40,7 @@ from ..protocol import (
     Withdrawn,
 )
 from .membership import advanced, connect, joined
-from .offers import Offers
+from .offers import Offers, StaysHere
 from .plan import Planner, merged
 from .server_connection import REFUSED, OutOfStep, ServerConnection
 
@@ -51,7 +52,7 @@ _LEASE_SECONDS: Final = 10.0
 
 
 class RefusedItem(Struct, frozen=True):
-    """Item that the server refused. `id` is its ID on this machine, or its kind if it has none."""
+    """Item that was left out. `id` is its ID on this machine, or its kind if it has none."""
 
     id: str
     reason: str
@@ -63,11 +64,12 @@ class PushReport(Struct):
     Attributes:
         items: Number of items by kind.
         withdrawn: Number of items that the server deleted, or would at most.
-        bytes: Size of the items.
+        bytes: Size of the items without full copies.
+        raw_bytes: Size of the full copies.
         secrets: Number of different secrets by kind that were replaced by placeholders.
         home_paths: Number of paths of home folders that were shortened.
         stays: Number of exchanges that stay on this machine, by reason. Only counted without sending.
-        refused: Items that the server refused.
+        refused: Items that the server refused, and full copies that cannot be sent.
         erasures: By when deleted bytes are gone from the server's disks.
     """
 
@@ -77,6 +79,7 @@ class PushReport(Struct):
     items: Counter[str] = field(default_factory=Counter[str])
     withdrawn: int = 0
     bytes: int = 0
+    raw_bytes: int = 0
     secrets: dict[str, int] = field(default_factory=dict[str, int])
     home_paths: int = 0
     stays: dict[str, int] = field(default_factory=dict[str, int])
@@ -112,7 +115,11 @@ class TeamPush:
         plan = Planner(self._store, offers, self._membership).plan()
         waiting = self._store.team.to_send(-1)
         for row in merged(waiting, plan):
-            found = offers.item(row) if row.state is OfferState.WAITING else None
+            try:
+                found = offers.item(row) if row.state is OfferState.WAITING else None
+            except StaysHere as problem:
+                self._report.refused.append(_refused(row._replace(problem=str(problem))))
+                continue
             if found is None:
                 self._report.withdrawn += 1
             elif not _is_known(row, *found):
@@ -211,14 +218,20 @@ class TeamPush:
     def _next(self, offers: Offers) -> _Batch | None:
         """Return the next batch, or None if nothing is left to send.
 
-        Items that changed and changed back are not sent. Items that do not leave any more are withdrawn.
+        Items that changed and changed back are not sent. Items that do not leave any more, or cannot, are withdrawn.
         """
         own = self._membership
         limit = self._limit
         rows = self._store.team.to_send(limit, own.sent) if own.sent > own.cursor else []
         batch, vanished = _Batch([]), list[Offered]()
         for row in rows or self._store.team.to_send(limit):
-            found = offers.item(row) if row.state is OfferState.WAITING else None
+            try:
+                found = offers.item(row) if row.state is OfferState.WAITING else None
+            except StaysHere as problem:
+                refused = row._replace(state=OfferState.REFUSED, problem=str(problem), hash="", context="")
+                batch.rows.append(refused)
+                batch.withdrawn.append(Withdrawn(row.id, row.seq))  # an earlier state
+                continue
             if found is not None and _is_known(row, *found):
                 batch.rows.append(row._replace(state=OfferState.SHARED))
                 continue
@@ -291,7 +304,12 @@ class TeamPush:
 
     def _count(self, items: list[SharedItem]) -> None:
         self._report.items.update(item.kind.value for item in items)
-        self._report.bytes += sum(len(bytes(item.body)) for item in items)
+        for item in items:
+            size = len(bytes(item.body))
+            if item.kind is ItemKind.RAW:
+                self._report.raw_bytes += size
+            else:
+                self._report.bytes += size
 
     def _finished(self, offers: Offers) -> PushReport:
         self._report.secrets, self._report.home_paths = offers.scrubber.secrets, offers.scrubber.home_paths
@@ -299,6 +317,8 @@ class TeamPush:
 
 
 def _refused(row: Offered) -> RefusedItem:
+    if row.item is not None and row.kind == ItemKind.RAW:
+        return RefusedItem(f"full copy of {ids.show(ItemKind.EXCHANGE, row.item)}", row.problem)
     return RefusedItem(row.kind if row.item is None else ids.show(row.kind, row.item), row.problem)
 
 
