@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ..core.errors import LeaseHeld, TeamRefused, TeamUnreachable
+from ..core.errors import InvalidInput, LeaseHeld, TeamRefused, TeamUnreachable
 from ..core.reports import many
 from ..observe.archive import Archive
 from .demo import refuse_demo
-from .output import as_json, print_json, print_message, print_page, progress_bars, renderer
+from .output import as_json, is_interactive, print_json, print_message, print_page, progress_bars, renderer
 from .project_option import is_folder
 from .team_server import SERVER_COMMANDS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..team.client.levels import LevelChange
     from ..team.client.push import PushReport
 
-_LEVELS: Final = ("private", "metrics", "team")
+_LEVELS: Final = ("private", "metrics", "team", "raw")
 _WITHDRAW_SECONDS: Final = 10.0
 """Seconds to wait for each reply when a deletion is withdrawn."""
 
@@ -105,9 +105,10 @@ def push(*, dry_run: bool, as_json: bool) -> None:
 @team.command()
 @click.argument("what", metavar="PROJECT|MEMORY")
 @click.option("--level", type=click.Choice(_LEVELS), default="team", show_default=True, help="What the team may see.")
+@click.option("--full-copies", is_flag=True, help="Confirm --level raw without being asked for the project's name.")
 @click.option("--dry-run", is_flag=True, help="Show what would leave this machine. Nothing is shared or sent.")
 @as_json
-def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
+def share(*, what: str, level: str, full_copies: bool, dry_run: bool, as_json: bool) -> None:
     """Share a project or a memory with the team, from the next push on.
 
     PROJECT is a name, a folder, or `.` (current folder). MEMORY is an ID such as mem_7.
@@ -115,16 +116,25 @@ def share(*, what: str, level: str, dry_run: bool, as_json: bool) -> None:
     At the level metrics, tokens and costs leave by day, agent and model, and the administrator sees sums of at least
     three people. At the level team, the team also sees conversations without secrets, observations, summaries and
     golden rules.
+    At the level raw, it also sees full copies of these conversations, with complete outputs of tools and thinking. This
+    needs the project's name as confirmation, or --full-copies.
     Other memories are shared only if you choose them.
     """
+    from ..team.client import levels
     from ..team.client.push import TeamPush
     from ..team.protocol import Level
 
+    if full_copies and level != Level.RAW:
+        raise click.UsageError("--full-copies confirms --level raw.")
     with _own_archive() as archive:
         change = _change(archive, what, level)
+        if level == Level.RAW:
+            levels.check_full_copies(archive)
         if dry_run:
             report = TeamPush(archive).preview(change.applied(archive.store.team.choices()), change.identity)
         else:
+            if level == Level.RAW and not full_copies:
+                _confirm_full_copies(change.shared.name, can_ask=not as_json)
             report = None
             with archive.store.transaction():
                 change.save(archive.store)
@@ -258,6 +268,21 @@ def _new_archive() -> Archive:
         archive.home.prepare()
         Store.create(archive.home.database, read_only=archive.home.read_only).close()
     return archive
+
+
+def _confirm_full_copies(name: str, *, can_ask: bool) -> None:
+    """Ask for the name of the project. Raises `InvalidInput` without a terminal, or for another name."""
+    if not (can_ask and is_interactive()):
+        raise InvalidInput(
+            "Sharing full copies needs a confirmation", hint="Run the command at a terminal, or add --full-copies."
+        )
+    click.echo(
+        f"The team will be able to read the conversations of {name} completely, with all output of tools, thinking and "
+        "injected texts. Only recognised secrets and home folders are removed.",
+        err=True,
+    )
+    if click.prompt("To confirm, type the name of the project", err=True).strip() != name:
+        raise InvalidInput("This is not the name of the project", hint=f"Nothing was changed. The name is {name}.")
 
 
 def _change(archive: Archive, what: str, level: str) -> LevelChange:

@@ -21,6 +21,7 @@ from .output import as_json, print_json, print_message
 
 if TYPE_CHECKING:
     from ..team.server.database import Database
+    from ..team.server.raw_store import RawStore
 
 _DEFAULT_PORT: Final = 8347
 _DEFAULT_URL: Final = f"http://127.0.0.1:{_DEFAULT_PORT}"
@@ -45,6 +46,9 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     return database(data(function))
 
 
+_raw_store = click.option(
+    "--raw-store", metavar="DIR|URL", help="Folder or bucket of the full copies, such as s3://bucket/prefix."
+)
 _team = click.option("--team", "team_name", default="", metavar="NAME", help="Team, if there are several.")
 
 
@@ -63,6 +67,13 @@ _team = click.option("--team", "team_name", default="", metavar="NAME", help="Te
     help="Days within which you run `palaver team clean`. Members see the dates that follow.",
 )
 @click.option("--backup-days", type=click.IntRange(0), default=30, show_default=True, help="Days you keep backups.")
+@_raw_store
+@click.option(
+    "--raw-key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Key of the full copies. Created with a new store.",
+)
 def serve(
     *,
     database: str | None,
@@ -74,11 +85,16 @@ def serve(
     key: Path | None,
     clean_days: int,
     backup_days: int,
+    raw_store: str | None,
+    raw_key: Path | None,
 ) -> None:
     """Serve a team until interrupted.
 
     Connect as the role palaver_app, which cannot bypass row security. With --data, PostgreSQL runs in a folder of this
     machine, and its schema is created: this is for trying, and for small teams.
+
+    With --raw-store and --raw-key, members can share full copies (level raw). Each is encrypted with the key of the
+    team, which is derived from FILE.
     """
     _need_extra()
     from ..archiver.redaction.redactor import Redactor
@@ -87,22 +103,17 @@ def serve(
     from ..team.server.database import TeamDatabase
     from ..team.server.erasure import Promise
     from ..team.server.migration import migrate as add_versions
-    from ..team.server.serving import http_server, is_loopback, is_unspecified, listening
+    from ..team.server.serving import http_server, listening
     from ..team.server.site import site
 
+    _check_both("--certificate", certificate, "--key", key)
+    _check_both("--raw-store", raw_store, "--raw-key", raw_key)
     if (database is None) == (data is None):
         raise click.UsageError(_ONE_DATABASE)
-    if (certificate is None) != (key is None):
-        raise click.UsageError("Give both --certificate and --key.")
-    if not is_loopback(host) and certificate is None:
-        raise click.UsageError(
-            f"{host} is reachable from other machines, so it needs TLS: give --certificate and --key, or let a proxy "
-            "with TLS forward to a loopback address."
-        )
-    if is_unspecified(host) and not url:
-        raise click.UsageError(f"{host} is no address that members can use: give theirs with --url.")
+    _check_host(host, url, has_certificate=certificate is not None)
     url = checked_url(url) if url else ""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    copies = _opened(raw_store, raw_key) if raw_store and raw_key else None
     with ExitStack() as stack:
         if data is not None:
             owner, database = stack.enter_context(_embedded(data, create=True))
@@ -114,7 +125,7 @@ def serve(
         bound = f"[{host}]" if ":" in host else host
         local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
         settings = ServerSettings(url or local, __version__, Promise(clean_days, backup_days))
-        team_server = TeamServer(connections, settings, Redactor(os.urandom(16)))
+        team_server = TeamServer(connections, settings, Redactor(os.urandom(16)), raw_store=copies)
         team_server.embedder.embed(["first"])  # loads the model, so that the first search is as fast as the others
         app = site(team_server)
         server = http_server(app, certificate, key)
@@ -122,6 +133,37 @@ def serve(
         with suppress(KeyboardInterrupt):  # also SIGTERM
             click.echo(f"Serving the team at {settings.url}{behind}. Press Ctrl-C to stop.", err=True)
             server.run(sockets=[listener])
+
+
+def _check_both(first: str, one: object, second: str, other: object) -> None:
+    if (one is None) != (other is None):
+        raise click.UsageError(f"Give both {first} and {second}.")
+
+
+def _check_host(host: str, url: str, *, has_certificate: bool) -> None:
+    """Raise `UsageError` for an address that other machines reach without TLS, or that members cannot use."""
+    from ..team.server.serving import is_loopback, is_unspecified
+
+    if not is_loopback(host) and not has_certificate:
+        raise click.UsageError(
+            f"{host} is reachable from other machines, so it needs TLS: give --certificate and --key, or let a proxy "
+            "with TLS forward to a loopback address."
+        )
+    if is_unspecified(host) and not url:
+        raise click.UsageError(f"{host} is no address that members can use: give theirs with --url.")
+
+
+def _opened(place: str, key: Path) -> RawStore:
+    """Return the store of full copies, and report a new key."""
+    from ..team.server.raw_store import RawStore
+
+    store, is_new = RawStore.opened(place, key)
+    if is_new:
+        print_message(
+            f"Created the key of the full copies in {key}. Back it up, apart from {place}: without it, nobody can read "
+            "them."
+        )
+    return store
 
 
 @click.command()
@@ -274,25 +316,31 @@ def revoke(
 
 
 @click.command()
+@_raw_store
 @_options
 @as_json
-def clean(*, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Erase deleted items from PostgreSQL's files.
+def clean(*, raw_store: str | None, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Erase deleted items from PostgreSQL's files, and from the store of full copies.
 
     The partitions with deletions are rewritten, and large teams are indexed. Requests of teams in these partitions wait
     meanwhile. PostgreSQL's log and your backups contain the items until you delete them. Run this at least every
     --clean-days days of `palaver team serve`.
     """
     _need_extra()
+    from ..team.server import raw_objects
     from ..team.server.erasure import clean as rewrite
+    from ..team.server.raw_store import ObjectFolder
     from ..team.server.vector_indexes import index_large_teams
 
     with _owner(database, data) as url:
+        copies = raw_objects.clean(url, ObjectFolder(raw_store) if raw_store else None)
         tables, teams = rewrite(url), index_large_teams(url)
     if as_json:
-        print_json({"tables": tables, "indexed_teams": teams})
+        print_json({"tables": tables, "indexed_teams": teams, "full_copies": copies})
         return
     click.echo(f"Rewrote {many(len(tables), 'table')}." if tables else "Nothing was deleted since the last run.")
+    if copies:
+        click.echo(f"Deleted {many(copies, 'full copy', 'full copies')} from {raw_store}.")
     if teams:
         click.echo(f"Indexed the vectors of {many(len(teams), 'large team')}.")
 

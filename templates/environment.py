@@ -124,7 +124,7 @@ def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
 
 def shared_kinds(counts: Mapping[str, int]) -> str:
     """Return numbers of items that are shared with a team, for example `2 sessions, 1 exchange`."""
-    plurals = {**_PLURALS, "usage": ("day of usage", "days of usage")}
+    plurals = {**_PLURALS, "usage": ("day of usage", "days of usage"), "raw": ("full copy", "full copies")}
     return ", ".join(many(count, *plurals[kind]) for kind, count in counts.items())
 
 

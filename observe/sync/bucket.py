@@ -8,6 +8,7 @@ Credentials and endpoints are read from the environment, for example from `AWS_A
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 from ...core.errors import SyncRefused
 from ...core.home import extra_command
@@ -16,8 +17,12 @@ from ...core.home import extra_command
 class Bucket:
     """Files of an object store by relative path. An object is written completely or not at all."""
 
-    def __init__(self, url: str) -> None:
-        """Prepare access. Raises `SyncRefused` for an unsupported URL."""
+    def __init__(self, url: str, seconds: float | None = None) -> None:
+        """Prepare access. `seconds` limits a request with its repetitions, which otherwise take minutes.
+
+        Raises:
+            SyncRefused: The URL is unsupported, or the library is not installed.
+        """
         try:
             import obstore
             from obstore.store import from_url
@@ -26,7 +31,9 @@ class Bucket:
             raise SyncRefused("Buckets need the library obstore, which is not installed", hint=hint) from None
         self._obstore = obstore
         try:
-            self._store = from_url(url)
+            limit = timedelta(seconds=seconds or 0)
+            limits = {"client_options": {"timeout": limit}, "retry_config": {"retry_timeout": limit}} if seconds else {}
+            self._store = from_url(url, **limits)
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise SyncRefused(f"{url}: {error}", hint="Use a folder, or a URL such as s3://bucket/prefix.") from None
         self._url = url

@@ -93,8 +93,10 @@ class LocalFolder:
             path.parent.rmdir()
 
 
-def transport_of(place: str) -> Transport:
+def transport_of(place: str, seconds: float | None = None) -> Transport:
     """Return the transport for a folder, or for a bucket such as `s3://bucket/prefix`.
+
+    `seconds` limits each request to a bucket.
 
     Raises:
         SyncRefused: The library for buckets is not installed.
@@ -103,7 +105,7 @@ def transport_of(place: str) -> Transport:
         return LocalFolder(Path(place))
     from .bucket import Bucket
 
-    return Bucket(place)
+    return Bucket(place, seconds)
 
 
 class SharedFolder:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias, TypeVar
+from uuid import UUID
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -36,6 +37,7 @@ from .database import TeamDatabase
 from .erasure import Promise
 from .identity import Caller
 from .migration import latest
+from .raw_store import RawStore
 from .team_index import TeamIndex
 
 _BODY_MAX: Final = 64_000_000
@@ -66,10 +68,19 @@ class TeamServer:
     """Requests of members, on one database."""
 
     def __init__(
-        self, database: TeamDatabase, settings: ServerSettings, redactor: Redactor, embedder: Embedder | None = None
+        self,
+        database: TeamDatabase,
+        settings: ServerSettings,
+        redactor: Redactor,
+        embedder: Embedder | None = None,
+        raw_store: RawStore | None = None,
     ) -> None:
-        """Answer requests. Queries are embedded by the packaged model, unless another embedder is given."""
+        """Answer requests. Queries are embedded by the packaged model, unless another embedder is given.
+
+        Without `raw_store`, full copies are refused.
+        """
         self.database, self.settings, self.embedder = database, settings, embedder or load()
+        self.raw_store = raw_store
         self._redactor = redactor
         self._limiter = CapacityLimiter(_THREADS)
 
@@ -104,13 +115,18 @@ class TeamServer:
             raise TeamRefused(f"The token lacks the scope {scope}", hint="Use another token.", status=403)
         return caller
 
+    def index(self, team: UUID, person: UUID) -> TeamIndex:
+        """Return the index of what a team shares, as a person sees it."""
+        return TeamIndex(self.database, team, person, self.embedder, self.raw_store)
+
     async def run(self, work: Callable[..., _Request], *arguments: Any) -> _Request:
         """Run a function in a thread. A number of them run at the same time."""
         return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
 
     async def _hello(self, _request: Request) -> Response:
         settings = self.settings
-        return reply(Hello(PROTOCOL, latest(), settings.version, RULES, self.embedder.name))
+        has_store = self.raw_store is not None
+        return reply(Hello(PROTOCOL, latest(), settings.version, RULES, self.embedder.name, has_store))
 
     async def _join(self, request: Request) -> Response:
         return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
@@ -126,7 +142,7 @@ class TeamServer:
         caller = await self.caller(request, Scope.PUSH)
         body = await read(request, _BODY_MAX)
         try:
-            return reply(await self.run(pushes.push, self.database, caller, body, self._redactor))
+            return reply(await self.run(pushes.push, self.database, caller, body, self._redactor, self.raw_store))
         except pushes.OutOfStep as problem:
             return reply(problem.position, 409)
 
@@ -140,12 +156,13 @@ class TeamServer:
 
     async def _search(self, request: Request) -> Response:
         caller = await self.caller(request, Scope.READ)
-        index = TeamIndex(self.database, caller.team, caller.person, self.embedder)
+        index = self.index(caller.team, caller.person)
         return reply(await self.run(index.hits, await parsed(request, TeamQuery)))
 
     async def _leave(self, request: Request) -> Response:
         caller = await self.caller(request, Scope.PUSH)
-        return reply(await self.run(pushes.leave, self.database, caller, await parsed(request, Leave)))
+        message = await parsed(request, Leave)
+        return reply(await self.run(pushes.leave, self.database, caller, message, self.raw_store))
 
 
 def application(server: TeamServer, *routes: BaseRoute, lifespan: Lifespan | None = None) -> Starlette:

@@ -81,7 +81,7 @@ class TeamPages:
                 caller = await self._caller(request.cookies.get(self._cookie, ""))
                 if caller is None:
                     return self._render("team_enter.html.j2", 401, refused=False)
-                index = TeamIndex(self._server.database, caller.team, caller.person, self._server.embedder)
+                index = self._server.index(caller.team, caller.person)
                 return await self._server.run(partial(self._shown, page, request, index))
             except PalaverError as problem:
                 status = problem.status if isinstance(problem, TeamRefused) else 500

@@ -37,6 +37,8 @@ from . import search_rows
 from .database import Database, TeamDatabase
 from .erasure import Promise, promised, record_deletion
 from .identity import Caller, record, revoke_device, uuid_of
+from .raw_objects import delete_withdrawn
+from .raw_store import RawStore
 
 _TYPES: Final[Mapping[ItemKind, Any]] = {
     ItemKind.SESSION: Session,
@@ -44,11 +46,13 @@ _TYPES: Final[Mapping[ItemKind, Any]] = {
     ItemKind.OBSERVATION: Observation,
     ItemKind.MEMORY: Memory,
     ItemKind.USAGE: UsageDay,
+    ItemKind.RAW: Exchange,
 }
 _PAGE: Final = 1_000
 _ELSEWHERE: Final = "withdrawn on another machine"
 _EARLIER: Final = "withdrawn after this change"
 _FOREIGN: Final = "shared by another person"
+_NO_STORE: Final = "the server stores no full copies"
 _OWNER_ONLY: Final = 1
 _TEAM: Final = 2
 
@@ -63,38 +67,65 @@ class OutOfStep(Exception):
         self.position = position
 
 
-def push(database: TeamDatabase, caller: Caller, body: bytes, redactor: Redactor) -> Pushed:
+def push(
+    database: TeamDatabase, caller: Caller, body: bytes, redactor: Redactor, raw_store: RawStore | None = None
+) -> Pushed:
     """Store a batch. The same batch again changes nothing.
+
+    Full copies are written to their store before the transaction, and withdrawn ones are deleted after it.
 
     Raises:
         OutOfStep: The batch has another epoch, or does not start at the last change on the server.
         TeamRefused: The batch is invalid or contains a secret, or two machines have the same key.
     """
     batch = _decoded(body)
-    epoch, device = uuid_of(batch.epoch, "epoch"), _device(caller)
+    device, signature = _device(caller), sha256(body).digest()
+    epoch = uuid_of(batch.epoch, "epoch")
     _check(batch, redactor)
+    copies, objects = [item for item in batch.items if item.kind is ItemKind.RAW], dict[str, str]()
+    if copies and raw_store is not None:
+        with database.transaction(caller.team, caller.person) as connection:
+            if _is_known(connection, caller, device, epoch, batch, signature):
+                return Pushed(batch.end, known=True)
+        names = raw_store.put(caller.team, [bytes(item.body) for item in copies])
+        objects = {item.id: name for item, name in zip(copies, names, strict=True)}
     with database.transaction(caller.team, caller.person) as connection:
-        row = connection.execute(
-            """SELECT epoch, cursor, batch, earlier_epochs FROM palaver.device
-            WHERE team = %s AND id = %s AND revoked IS NULL FOR UPDATE""",
-            (caller.team, device),
-        ).fetchone()
-        if row is None:
-            raise TeamRefused("This machine was revoked", hint="Ask for a new code, and join again.", status=401)
-        current, cursor, last, earlier = row
-        _refuse_copy(epoch, earlier)
-        signature = sha256(body).digest()
-        if epoch == current and batch.end == cursor and signature == last:
-            return Pushed(cursor, known=True)
-        if epoch != current or batch.start != cursor:
-            raise OutOfStep(Position(str(current), cursor))
+        if _is_known(connection, caller, device, epoch, batch, signature):
+            return Pushed(batch.end, known=True)
         deleted = _withdraw(connection, caller, device, batch.withdrawn)
-        refused = _store(connection, caller, device, batch.items, batch.model)
+        refused = _store(connection, caller, device, batch, objects)
         connection.execute(
             "UPDATE palaver.device SET cursor = %s, batch = %s WHERE team = %s AND id = %s",
             (batch.end, signature, caller.team, device),
         )
+    if raw_store is not None:
+        delete_withdrawn(database, caller, raw_store.folder)
     return Pushed(batch.end, refused=refused, deleted=deleted)
+
+
+def _is_known(
+    connection: Database, caller: Caller, device: UUID, epoch: UUID, batch: Batch, signature: bytes
+) -> bool:
+    """Return whether the server has the batch already. Lock the machine.
+
+    Raises:
+        OutOfStep: The batch has another epoch, or does not start at the last change on the server.
+        TeamRefused: The machine was revoked, or two machines have the same key.
+    """
+    row = connection.execute(
+        """SELECT epoch, cursor, batch, earlier_epochs FROM palaver.device
+        WHERE team = %s AND id = %s AND revoked IS NULL FOR UPDATE""",
+        (caller.team, device),
+    ).fetchone()
+    if row is None:
+        raise TeamRefused("This machine was revoked", hint="Ask for a new code, and join again.", status=401)
+    current, cursor, last, earlier = row
+    _refuse_copy(epoch, earlier)
+    if epoch == current and batch.end == cursor and signature == last:
+        return True
+    if epoch != current or batch.start != cursor:
+        raise OutOfStep(Position(str(current), cursor))
+    return False
 
 
 def shared(database: TeamDatabase, caller: Caller, request: SharedRequest) -> SharedPage:
@@ -139,7 +170,7 @@ def status(database: TeamDatabase, caller: Caller, promise: Promise) -> ServerSt
     return ServerStatus(team, person, Position(epoch, cursor), dict(own), people, erasures)
 
 
-def leave(database: TeamDatabase, caller: Caller, request: Leave) -> Left:
+def leave(database: TeamDatabase, caller: Caller, request: Leave, raw_store: RawStore | None = None) -> Left:
     """Revoke a machine. With `withdraw`, delete everything that the person shares."""
     device, deleted = _device(caller), 0
     with database.transaction(caller.team, caller.person) as connection:
@@ -151,6 +182,8 @@ def leave(database: TeamDatabase, caller: Caller, request: Leave) -> Left:
             deleted = _withdraw(connection, caller, device, [Withdrawn(name, seq) for name, seq in rows])
         revoke_device(connection, caller.team, device)
         record(connection, caller.team, caller.person, "leave", str(device))
+    if deleted and raw_store is not None:
+        delete_withdrawn(database, caller, raw_store.folder)
     return Left(deleted)
 
 
@@ -264,11 +297,20 @@ def _begin(connection: Database, caller: Caller, device: UUID, epoch: UUID) -> N
 
 
 def _store(
-    connection: Database, caller: Caller, device: UUID, items: Sequence[SharedItem], model: str
+    connection: Database, caller: Caller, device: UUID, batch: Batch, objects: Mapping[str, str]
 ) -> dict[str, str]:
-    """Insert or replace items. Return the IDs of refused items with reasons."""
-    refused = _refused(connection, caller, device, items)
-    accepted = [item for item in {item.id: item for item in items}.values() if item.id not in refused]
+    """Insert or replace the items of a batch. Return the IDs of refused items with reasons.
+
+    `objects` has the names of the objects with full copies, by the ID of the item.
+    """
+    refused = _refused(connection, caller, device, batch.items)
+    refused |= {item.id: _NO_STORE for item in batch.items if item.kind is ItemKind.RAW and item.id not in objects}
+    if unused := [objects[name] for name in refused.keys() & objects.keys()]:
+        connection.execute(
+            "INSERT INTO palaver.raw_object SELECT %s, unnest(%s::text[]), %s, true",
+            (caller.team, unused, caller.person),
+        )
+    accepted = [item for item in {item.id: item for item in batch.items}.values() if item.id not in refused]
     if not accepted:
         return refused
     with connection.cursor() as cursor:
@@ -280,22 +322,24 @@ def _store(
                 kind = excluded.kind, project_id = excluded.project_id, project = excluded.project,
                 session = excluded.session, event = excluded.event, at = excluded.at, path = excluded.path,
                 body = excluded.body, hash = excluded.hash, seq = excluded.seq""",
-            [_row(caller, device, item) for item in accepted],
+            [_row(caller, device, item, objects) for item in accepted],
         )
     connection.execute(
         "DELETE FROM palaver.gone WHERE team = %s AND person = %s AND id = ANY(%s)",
         (caller.team, caller.person, [UUID(item.id) for item in accepted]),
     )
-    search_rows.store(connection, caller.team, accepted, model)
+    texts = [item for item in accepted if item.kind is not ItemKind.RAW]
+    search_rows.store(connection, caller.team, texts, batch.model)
     return refused
 
 
-def _row(caller: Caller, device: UUID, item: SharedItem) -> tuple[object, ...]:
+def _row(caller: Caller, device: UUID, item: SharedItem, objects: Mapping[str, str]) -> tuple[object, ...]:
     visibility = _OWNER_ONLY if item.kind is ItemKind.USAGE else _TEAM
     own, session = UUID(item.id), UUID(item.session) if item.session else None
     event = UUID(item.event) if item.event else own
     place = (item.project.id, item.project.name, session, event, item.at, item.path)
-    content = (bytes(item.body), item.hash, item.seq)
+    body = objects[item.id].encode() if item.kind is ItemKind.RAW else bytes(item.body)
+    content = (body, item.hash, item.seq)
     return (caller.team, own, caller.person, device, visibility, item.kind.value, *place, *content)
 
 

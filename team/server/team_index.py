@@ -47,6 +47,8 @@ from ...search.rank.item_finder import is_related
 from ..protocol import ItemKind, TeamHit, TeamHits, TeamQuery
 from .candidates import TeamCandidates
 from .database import Database, TeamDatabase
+from .raw_objects import FullCopies, names_of
+from .raw_store import RawStore
 
 _BATCH: Final = 20
 """Number of events whose items are loaded at once."""
@@ -148,8 +150,16 @@ class _Items:
 class TeamIndex:
     """Implementation of `SearchIndex` for one person of a team."""
 
-    def __init__(self, database: TeamDatabase, team: UUID, person: UUID, embedder: Embedder) -> None:
+    def __init__(
+        self,
+        database: TeamDatabase,
+        team: UUID,
+        person: UUID,
+        embedder: Embedder,
+        raw_store: RawStore | None = None,
+    ) -> None:
         self._database, self._team, self._person, self._embedder = database, team, person, embedder
+        self._raw_store = raw_store
 
     def find(self, query: Query, /, *, snippets: bool = True) -> Results:
         """See `SearchIndex.find`. The server does not explain empty results."""
@@ -172,9 +182,9 @@ class TeamIndex:
             return TeamHits(tuple(self._search(connection, query, without, snippets=True).team_hits()))
 
     def find_output(self, *_arguments: object, **_options: object) -> OutputMatches:
-        """Raise `InvalidInput`: complete outputs do not leave a machine."""
+        """Raise `InvalidInput`: the server does not index outputs, also not those of full copies."""
         raise InvalidInput(
-            "A team does not share the output of tools", hint="Search for words of the conversation instead."
+            "The output of tools in a team cannot be searched", hint="Search for words of the conversation instead."
         )
 
     def details(self, public_ids: Sequence[str], /) -> tuple[Detail, ...]:
@@ -192,7 +202,7 @@ class TeamIndex:
             return tuple(_detail(items, item) for item in chosen.values())
 
     def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. Only lines of shared exchanges are returned."""
+        """See `SearchIndex.read`. Only lines of shared exchanges are returned, complete where a full copy is shared."""
         folder, _, name = path.partition("/")
         session = _uuid(folder)
         with self._database.transaction(self._team, self._person) as connection:
@@ -200,10 +210,12 @@ class TeamIndex:
             shared = items.exchanges_in(session, name) if session else []
             if not shared:
                 raise PathOutsideArchive(path)
-            exchanges = sorted(
-                (json.decode(item.body, type=Exchange) for item in shared), key=lambda exchange: exchange.ordinal
-            )
-            return _excerpt(items.session(shared[0].session), shared[0], exchanges, start_line, end_line)
+            header = items.session(shared[0].session)
+            copies = FullCopies(self._raw_store, names_of(connection, self._team, [item.id for item in shared]))
+        exchanges = sorted(
+            ((item.id, json.decode(item.body, type=Exchange)) for item in shared), key=lambda entry: entry[1].ordinal
+        )
+        return _excerpt(header, shared[0], exchanges, start_line, end_line, copies)
 
     def _search(self, connection: Database, query: Query, without: UUID | None, *, snippets: bool) -> _Search:
         engine = Engine(TeamCandidates(connection, self._team, self._embedder.name), self._embedder)
@@ -414,17 +426,27 @@ def _detail(items: _Items, item: _Item) -> Detail:
 
 
 def _excerpt(
-    session: Session, item: _Item, exchanges: Sequence[Exchange], start: int, end: int | None
+    session: Session,
+    item: _Item,
+    exchanges: Sequence[tuple[UUID, Exchange]],
+    start: int,
+    end: int | None,
+    copies: FullCopies,
 ) -> TranscriptExcerpt:
-    total = max(exchange.span.end_line for exchange in exchanges)
+    """Return the turns on these lines. Full copies are read until the budget is spent."""
+    total = max(exchange.span.end_line for _, exchange in exchanges)
     last = total if end is None else min(end, total)
     if start < 1 or start > total or last < start:
         raise InvalidLineRange(f"{item.place} has shared lines up to {total}")
-    kept = [
-        replace(exchange, turns=turns)
-        for exchange in exchanges
-        if (turns := tuple(turn for turn in exchange.turns if start <= turn.line <= last))
-    ]
+    kept, full = list[Exchange](), set[int]()
+    for name, shared in exchanges:
+        if shared.span.end_line < start or shared.span.start_line > last:
+            continue
+        copy = None if exceed_budget(kept, EXCERPT_BUDGET) else copies.of(name, shared)
+        exchange = copy or shared
+        if turns := tuple(turn for turn in exchange.turns if start <= turn.line <= last):
+            kept.append(replace(exchange, turns=turns))
+            full |= {exchange.ordinal} if copy else set()
     next_line = None
     if exceed_budget(kept, EXCERPT_BUDGET):
         kept, next_line = within_budget(kept, EXCERPT_BUDGET)
@@ -434,7 +456,7 @@ def _excerpt(
         kind=session.kind,
         parent_id=session.parent_id,
         agent=session.agent,
-        project=item.label,
+        project=_label(item, [exchange.ordinal in full for exchange in kept]),
         cwd="",
         branch=session.branch,
         version=session.version,
@@ -448,3 +470,11 @@ def _excerpt(
         tokens=sum(tokens.count(turn.text) for exchange in kept for turn in exchange.turns),
         next_line=next_line,
     )
+
+
+def _label(item: _Item, full: Sequence[bool]) -> str:
+    """Return project and person. `full` states of which exchanges a full copy is shown."""
+    if not any(full):
+        return item.label
+    copies = "full copy" if all(full) else "full copies of some exchanges"
+    return f"{item.project} ({copies} shared by {item.person})"

@@ -27,7 +27,6 @@ from ...templates.render import Renderer
 from ..protocol import Scope
 from . import identity
 from .app import TeamServer
-from .team_index import TeamIndex
 
 PATH: Final = "/mcp"
 _INSTRUCTIONS: Final = (
@@ -109,7 +108,7 @@ class _People:
         token = get_access_token()
         assert token is not None
         assert token.claims is not None
-        index = TeamIndex(self._server.database, UUID(token.claims["team"]), UUID(token.subject), self._server.embedder)
+        index = self._server.index(UUID(token.claims["team"]), UUID(token.subject))
         return await self._server.run(function, ConversationContext(index, self._renderer))
 
 

@@ -160,7 +160,7 @@ def test_an_agent_searches_and_reads_what_a_colleague_shares(
         assert f"{KETTLE} too" in text_of(lines)
         output = await client.call_tool("search", {"query": "kettle", "in": "output"})
         assert output.is_error
-        assert "does not share the output" in text_of(output)
+        assert "output of tools in a team cannot be searched" in text_of(output)
 
     connected(url, token(urls, people.ann, f"{url}/mcp"), era, scenario)
 

@@ -157,7 +157,7 @@ def test_details_and_lines_are_those_that_were_shared(kitchen: Kitchen) -> None:
 
 def test_tool_output_is_not_searched(kitchen: Kitchen) -> None:
     """A search for the output of tools is refused with a sentence."""
-    with pytest.raises(InvalidInput, match="does not share the output"):
+    with pytest.raises(InvalidInput, match="output of tools in a team cannot be searched"):
         kitchen.search(kitchen.ann).find_output("kettle", Filters())
 
 

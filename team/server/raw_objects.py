@@ -1,0 +1,100 @@
+"""Full copies in the transactions of a team: read, and delete those that are withdrawn.
+
+A trigger of the database lists the object of each item, and marks it as withdrawn when its item is replaced or deleted.
+Objects are deleted after that transaction. Those that a killed server wrote without an item are found by
+`palaver team clean`.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from msgspec import json
+
+from ...core.conversation import Exchange
+from ...core.errors import InvalidInput, SyncRefused
+from ...core.reports import many
+from .database import Database, TeamDatabase, administering
+from .identity import Caller
+from .raw_store import ObjectFolder, RawStore
+
+_DELETED: Final = 1_000
+"""Maximum number of objects that are deleted after one push."""
+
+
+def names_of(connection: Database, team: UUID, events: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the names of the objects with the full copies of these exchanges, by the ID of the exchange."""
+    rows = connection.execute(
+        """SELECT copy.event, copy.body FROM palaver.item copy JOIN palaver.item e
+            ON e.team = copy.team AND e.id = copy.event AND e.person = copy.person
+        WHERE copy.team = %s AND copy.event = ANY(%s) AND copy.kind = 'raw'""",
+        (team, [*events]),
+    )
+    return {event: bytes(body).decode() for event, body in rows}
+
+
+class FullCopies:
+    """Full copies of the exchanges of a conversation, which are read one by one."""
+
+    def __init__(self, store: RawStore | None, names: Mapping[UUID, str]) -> None:
+        """Read from the store. `names` has the names of the objects by the ID of the exchange."""
+        self._store, self._names = store, names
+
+    def of(self, event: UUID, exchange: Exchange) -> Exchange | None:
+        """Return the full copy of an exchange, or None if there is none of this state of the exchange."""
+        name = self._names.get(event)
+        body = self._store.get(name) if self._store is not None and name else None
+        copy = json.decode(body, type=Exchange) if body is not None else None
+        return copy if copy is not None and copy.span == exchange.span else None
+
+
+def delete_withdrawn(database: TeamDatabase, caller: Caller, folder: ObjectFolder) -> None:
+    """Delete the withdrawn objects of a person. If the store does not answer, the next push deletes them."""
+    with database.transaction(caller.team, caller.person) as connection:
+        rows = connection.execute(
+            "SELECT name FROM palaver.raw_object WHERE team = %s AND person = %s AND withdrawn LIMIT %s",
+            (caller.team, caller.person, _DELETED),
+        ).fetchall()
+    names = [name for (name,) in rows]
+    if not names:
+        return
+    try:
+        folder.delete(names)
+    except (SyncRefused, OSError) as error:
+        logging.getLogger(__name__).error("Withdrawn full copies cannot be deleted: %s", error)
+        return
+    with database.transaction(caller.team, caller.person) as connection:
+        connection.execute(
+            "DELETE FROM palaver.raw_object WHERE team = %s AND person = %s AND withdrawn AND name = ANY(%s)",
+            (caller.team, caller.person, names),
+        )
+
+
+def clean(url: str, folder: ObjectFolder | None) -> int:
+    """Delete all withdrawn objects, and those that belong to no item. Return their number.
+
+    Raises:
+        InvalidInput: Withdrawn objects exist, and no folder is given.
+        SyncRefused: The store cannot be read or changed.
+        TeamDatabaseUnusable: The database cannot be used by this role.
+    """
+    with administering(url) as connection:
+        rows = connection.execute("SELECT name FROM palaver.raw_object WHERE withdrawn").fetchall()
+        withdrawn = [name for (name,) in rows]
+        if folder is None:
+            if withdrawn:
+                raise InvalidInput(
+                    f"{many(len(withdrawn), 'full copy', 'full copies')} are to be deleted from their store",
+                    hint="Give --raw-store, as for `palaver team serve`.",
+                )
+            return 0
+        teams = [team for (team,) in connection.execute("SELECT id FROM palaver.team")]
+        unlisted = folder.unlisted(teams, lambda: _listed(connection))
+        folder.delete([*withdrawn, *unlisted])
+        connection.execute("DELETE FROM palaver.raw_object WHERE withdrawn AND name = ANY(%s)", (withdrawn,))
+        return len(withdrawn) + len(unlisted)
+
+
+def _listed(connection: Database) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM palaver.raw_object")}
