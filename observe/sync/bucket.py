@@ -18,7 +18,7 @@ class Bucket:
     """Files of an object store by relative path. An object is written completely or not at all."""
 
     def __init__(self, url: str, seconds: float | None = None) -> None:
-        """Prepare access. `seconds` limits a request with its repetitions, which otherwise take minutes.
+        """Prepare access. `seconds` limits the repetitions of a request, which otherwise take minutes.
 
         Raises:
             SyncRefused: The URL is unsupported, or the library is not installed.
@@ -31,9 +31,8 @@ class Bucket:
             raise SyncRefused("Buckets need the library obstore, which is not installed", hint=hint) from None
         self._obstore = obstore
         try:
-            limit = timedelta(seconds=seconds or 0)
-            limits = {"client_options": {"timeout": limit}, "retry_config": {"retry_timeout": limit}} if seconds else {}
-            self._store = from_url(url, **limits)
+            retries = None if seconds is None else {"retry_timeout": timedelta(seconds=seconds)}
+            self._store = from_url(url, retry_config=retries)
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise SyncRefused(f"{url}: {error}", hint="Use a folder, or a URL such as s3://bucket/prefix.") from None
         self._url = url

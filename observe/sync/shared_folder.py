@@ -96,7 +96,7 @@ class LocalFolder:
 def transport_of(place: str, seconds: float | None = None) -> Transport:
     """Return the transport for a folder, or for a bucket such as `s3://bucket/prefix`.
 
-    `seconds` limits each request to a bucket.
+    `seconds` limits the repetitions of a request to a bucket.
 
     Raises:
         SyncRefused: The library for buckets is not installed.

@@ -103,9 +103,7 @@ def push(
     return Pushed(batch.end, refused=refused, deleted=deleted)
 
 
-def _is_known(
-    connection: Database, caller: Caller, device: UUID, epoch: UUID, batch: Batch, signature: bytes
-) -> bool:
+def _is_known(connection: Database, caller: Caller, device: UUID, epoch: UUID, batch: Batch, signature: bytes) -> bool:
     """Return whether the server has the batch already. Lock the machine.
 
     Raises:

@@ -62,7 +62,7 @@ def delete_withdrawn(database: TeamDatabase, caller: Caller, folder: ObjectFolde
     try:
         folder.delete(names)
     except (SyncRefused, OSError) as error:
-        logging.getLogger(__name__).error("Withdrawn full copies cannot be deleted: %s", error)
+        logging.getLogger(__name__).warning("Withdrawn full copies cannot be deleted: %s", error)
         return
     with database.transaction(caller.team, caller.person) as connection:
         connection.execute(
@@ -75,7 +75,7 @@ def clean(url: str, folder: ObjectFolder | None) -> int:
     """Delete all withdrawn objects, and those that belong to no item. Return their number.
 
     Raises:
-        InvalidInput: Withdrawn objects exist, and no folder is given.
+        InvalidInput: Withdrawn objects exist, and no folder is given, or the folder is no store.
         SyncRefused: The store cannot be read or changed.
         TeamDatabaseUnusable: The database cannot be used by this role.
     """
@@ -89,6 +89,10 @@ def clean(url: str, folder: ObjectFolder | None) -> int:
                     hint="Give --raw-store, as for `palaver team serve`.",
                 )
             return 0
+        if folder.check() is None:
+            raise InvalidInput(
+                f"No full copies in {folder.place}", hint="Check --raw-store. It is that of `palaver team serve`."
+            )
         teams = [team for (team,) in connection.execute("SELECT id FROM palaver.team")]
         unlisted = folder.unlisted(teams, lambda: _listed(connection))
         folder.delete([*withdrawn, *unlisted])

@@ -39,7 +39,7 @@ _MOST: Final = 1 << 28
 _REQUESTS: Final = 8
 """Number of requests to a bucket at the same time."""
 _SECONDS: Final = 10.0
-"""Seconds after which an unreachable bucket is given up. Searches do not wait for it."""
+"""Seconds after which a failed request to a bucket is not repeated."""
 _WRITING_SECONDS: Final = 3600
 """Age in seconds at which an object without an item is no copy that is being written."""
 _Item = TypeVar("_Item")
@@ -66,18 +66,17 @@ class ObjectFolder:
     """Objects of the store, which can be listed and deleted without the key."""
 
     def __init__(self, place: str) -> None:
-        """Prepare access to a folder, which is created, or to a bucket such as `s3://bucket/prefix`.
+        """Prepare access to a folder, or to a bucket such as `s3://bucket/prefix`.
 
         Raises:
-            SyncRefused: The URL or the folder cannot be used, or the library for buckets is not installed.
+            SyncRefused: The URL cannot be used, or the library for buckets is not installed.
         """
         self.place = place
-        if "://" not in place:
-            try:
-                Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                raise SyncRefused(f"{place}: {error.strerror or error}", hint="Give another --raw-store.") from None
         self.transport: Transport = transport_of(place, seconds=_SECONDS)
+
+    def check(self) -> bytes | None:
+        """Return the object that shows whether a key is that of the store, or None if there is no store."""
+        return self.transport.read(_CHECK)
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete objects. Missing ones are ignored. Raises `SyncRefused` or `OSError`."""
@@ -111,7 +110,9 @@ class RawStore:
         """
         try:
             folder = ObjectFolder(place)
-            check = folder.transport.read(_CHECK)
+            if "://" not in place:
+                Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
+            check = folder.check()
             is_new = check is None and not key_file.exists()
             secret = _new_secret(key_file) if is_new else _secret(key_file, place)
             store = cls(folder, secret)
@@ -146,18 +147,14 @@ class RawStore:
         try:
             return _in_parallel(write, bodies)
         except (SyncRefused, OSError) as error:
-            logging.getLogger(__name__).error("A full copy cannot be stored: %s", error)
-            raise TeamRefused(
-                "The store of full copies does not answer", hint="Try again later.", status=503
-            ) from None
+            logging.getLogger(__name__).warning("A full copy cannot be stored: %s", error)
+            raise TeamRefused("The store of full copies does not answer", hint="Try again later.", status=503) from None
 
     def get(self, name: str) -> bytes | None:
         """Return a copy, or None if it cannot be read. The reason is in the log."""
         try:
             sealed = self.folder.transport.read(name)
-            if sealed is None:
-                raise SyncRefused("does not exist")
-            content = self._keys.open(sealed, name.encode())
+            content = self._keys.open(sealed or b"", name.encode())
             return zstd.ZstdDecompressor().decompress(content, _MOST)
         except (SyncRefused, OSError, zstd.ZstdError) as error:
             logging.getLogger(__name__).warning("The full copy %s cannot be read: %s", name, error)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from palaver.team.server.database import TeamDatabase
+from palaver.team.server.raw_store import RawStore
 
 from .members import serving
 from .postgres import DatabaseUrls, database
@@ -26,7 +27,14 @@ def pool(urls: DatabaseUrls) -> Iterator[TeamDatabase]:
 
 
 @pytest.fixture(scope="module")
-def url(pool: TeamDatabase) -> Iterator[str]:
+def raw_store(tmp_path_factory: pytest.TempPathFactory) -> RawStore:
+    """Store of full copies in a folder."""
+    root = tmp_path_factory.mktemp("raw")
+    return RawStore.opened(str(root / "store"), root / "raw.key")[0]
+
+
+@pytest.fixture(scope="module")
+def url(pool: TeamDatabase, raw_store: RawStore) -> Iterator[str]:
     """URL of a running server."""
-    with serving(pool) as address:
+    with serving(pool, raw_store=raw_store) as address:
         yield address

@@ -43,6 +43,7 @@ from palaver.team.protocol import (
 from palaver.team.server import identity
 from palaver.team.server.app import ServerSettings, TeamServer
 from palaver.team.server.database import TeamDatabase, administering
+from palaver.team.server.raw_store import RawStore
 from palaver.team.server.serving import listening
 from palaver.team.server.site import site
 
@@ -64,13 +65,17 @@ class Refused(Exception):
 
 @contextmanager
 def serving(
-    database: TeamDatabase, embedder: Embedder | None = None, redactor: Redactor | None = None, **settings: Any
+    database: TeamDatabase,
+    embedder: Embedder | None = None,
+    redactor: Redactor | None = None,
+    raw_store: RawStore | None = None,
+    **settings: Any,
 ) -> Generator[str]:
     """Run the application on a free port, and yield its URL."""
     listener = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     redactor = redactor or Redactor(b"k" * 16)
-    app = site(TeamServer(database, ServerSettings(url, "test", **settings), redactor, embedder))
+    app = site(TeamServer(database, ServerSettings(url, "test", **settings), redactor, embedder, raw_store))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
@@ -177,6 +182,20 @@ def exchange(text: str, name: str = "", at: int = 1_700_000_000_000, **fields: A
     turn = Turn(1, Speaker.HUMAN, Kind.PROMPT, text, at)
     value = Exchange(0, Span(1, 1, 0, 10), (turn,), at, at)
     return item(ItemKind.EXCHANGE, value, name or text, at=at, path="a.jsonl", **fields)
+
+
+def full_copy(shared: SharedItem, output: str) -> SharedItem:
+    """Return the full copy of an exchange of one line, with an output that the exchange lacks."""
+    value = json.decode(shared.body, type=Exchange)
+    result = Turn(1, Speaker.TOOL, Kind.RESULT, output, value.started)
+    return item(
+        ItemKind.RAW,
+        replace(value, turns=(*value.turns, result)),
+        f"raw {shared.id}",
+        event=shared.id,
+        session=shared.session,
+        path=shared.path,
+    )
 
 
 def session(name: str) -> SharedItem:
