@@ -1,6 +1,7 @@
 """Fixtures: a database for each module, and a running server on it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,10 +28,15 @@ def pool(urls: DatabaseUrls) -> Iterator[TeamDatabase]:
 
 
 @pytest.fixture(scope="module")
-def raw_store(tmp_path_factory: pytest.TempPathFactory) -> RawStore:
+def raw_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a store of full copies, and its key."""
+    return tmp_path_factory.mktemp("raw")
+
+
+@pytest.fixture(scope="module")
+def raw_store(raw_folder: Path) -> RawStore:
     """Store of full copies in a folder."""
-    root = tmp_path_factory.mktemp("raw")
-    return RawStore.opened(str(root / "store"), root / "raw.key")[0]
+    return RawStore.opened(str(raw_folder / "store"), raw_folder / "raw.key")[0]
 
 
 @pytest.fixture(scope="module")

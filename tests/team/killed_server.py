@@ -1,17 +1,21 @@
 """Team server in a process of its own, which kills itself at a statement that the test chooses.
 
-Arguments: URL of the database, number of the step at which to die (0: never). A step is the begin or the end of a
-statement or a transaction. The first line of output is the URL of the server.
+Arguments: URL of the database, number of the step at which to die (0: never), folder with the store of full copies and
+its key. A step is the begin or the end of a statement, of a transaction, or of a write or a deletion in the store. The
+first line of output is the URL of the server.
 """
 
 import sys
+from pathlib import Path
 
 import uvicorn
 from psycopg import Connection, Cursor
 
 from palaver.archiver.redaction.redactor import Redactor
+from palaver.observe.sync.shared_folder import LocalFolder
 from palaver.team.server.app import ServerSettings, TeamServer, application
 from palaver.team.server.database import TeamDatabase
+from palaver.team.server.raw_store import RawStore
 from palaver.team.server.serving import listening
 
 from .counted_steps import Steps
@@ -23,6 +27,8 @@ def count_steps(last: int) -> None:
     Connection.execute = steps.counted(Connection.execute)  # type: ignore[method-assign]
     Connection.commit = steps.counted(Connection.commit)  # type: ignore[method-assign]
     Cursor.executemany = steps.counted(Cursor.executemany)  # type: ignore[method-assign]
+    LocalFolder.write = steps.counted(LocalFolder.write)  # type: ignore[method-assign]
+    LocalFolder.delete = steps.counted(LocalFolder.delete)  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -32,7 +38,9 @@ def main() -> None:
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     # The audience stays, so that a token is valid for the next process.
     settings = ServerSettings("http://team.test", "test")
-    app = application(TeamServer(database, settings, Redactor(b"k" * 16)))
+    folder = Path(sys.argv[3])
+    store, _ = RawStore.opened(str(folder / "store"), folder / "raw.key")
+    app = application(TeamServer(database, settings, Redactor(b"k" * 16), raw_store=store))
     count_steps(int(sys.argv[2]))
     print(address, flush=True)
     uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none")).run(sockets=[listener])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -12,8 +12,10 @@ from psycopg import Connection, Cursor
 
 from palaver.team.server import database as team_database
 from palaver.team.server.database import TeamDatabase
+from palaver.team.server.raw_objects import names_of
+from palaver.team.server.raw_store import RawStore
 
-from .members import Machine, exchange, invited, memory, serving, usage
+from .members import Machine, exchange, full_copy, invited, memory, serving, usage
 from .postgres import DatabaseUrls
 
 TEAM = re.compile(r"(?:\w+\.)?(?:team|id) = (%\(team\)s)|(?:\w+\.)?team = (%s)")
@@ -64,7 +66,7 @@ def rows(urls: DatabaseUrls, person: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(urls.owner) as connection:
         return [
             row
-            for table in ("item", "gone", "device", "token")
+            for table in ("item", "gone", "raw_object", "device", "token")
             for row in connection.execute(
                 f"SELECT '{table}', x::text FROM palaver.{table} x WHERE person = %s ORDER BY 2".encode(), (person,)
             ).fetchall()
@@ -80,7 +82,9 @@ def teams(url: str, urls: DatabaseUrls) -> tuple[Machine, list[Machine]]:
     )
     for machine in (ann, bob, cid):
         name = machine.joined.person_name
-        machine.push([exchange(f"{name} one"), exchange(f"{name} two"), memory(f"{name} m"), usage("2026-01-01", name)])
+        one = exchange(f"{name} one")
+        copy = full_copy(one, f"{name} output")
+        machine.push([one, copy, exchange(f"{name} two"), memory(f"{name} m"), usage("2026-01-01", name)])
         machine.push(withdrawn=[exchange(f"{name} two").id])
     return ann, [bob, cid]
 
@@ -91,17 +95,23 @@ def work(ann: Machine, others: list[Machine]) -> list[object]:
     name = ann.joined.person_name
     replies: list[object] = [ann.status(), ann.shared()]
     replies.append(ann.push(withdrawn=[each.id for each in foreign]))
-    replies.append(ann.push([exchange(f"{name} one"), exchange(f"{name} three")]))
+    one, three = exchange(f"{name} one"), exchange(f"{name} three")
+    copies = [full_copy(shared, f"{name} longer output") for shared in (one, three, *foreign)]
+    replies.append(ann.push([one, three, *copies]))
     replies += [ann.begin(), ann.status(), ann.leave(withdraw=True)]
     return [re.sub(r"[0-9a-f-]{36,}", "ID", str(reply)) for reply in replies]
 
 
 @pytest.mark.parametrize("patterns", [(TEAM,), (TEAM, PERSON)], ids=["team", "team and person"])
 def test_row_security_alone_separates_teams_and_people(
-    pool: TeamDatabase, urls: DatabaseUrls, mutate: Callable[..., Mutation], patterns: tuple[re.Pattern[str], ...]
+    pool: TeamDatabase,
+    raw_store: RawStore,
+    urls: DatabaseUrls,
+    mutate: Callable[..., Mutation],
+    patterns: tuple[re.Pattern[str], ...],
 ) -> None:
     """With each filter removed, no row of another team or person is changed, and none of another team is returned."""
-    with serving(pool) as url:
+    with serving(pool, raw_store=raw_store) as url:
         ann, others = teams(url, urls)
         before = [rows(urls, machine.joined.person) for machine in others]
         again, more = teams(url, urls)
@@ -117,11 +127,26 @@ def test_row_security_alone_separates_teams_and_people(
         assert replies == expected
 
 
+def test_row_security_alone_hides_the_names_of_foreign_copies(
+    pool: TeamDatabase, url: str, urls: DatabaseUrls, mutate: Callable[..., Mutation]
+) -> None:
+    """Without the filter of the team, the full copies of another team have no name, and those of a colleague have."""
+    ann, others = teams(url, urls)
+    team, person = UUID(ann.joined.team), UUID(ann.joined.person)
+    events = [UUID(exchange(f"{machine.joined.person_name} one").id) for machine in (ann, *others)]
+    mutation = mutate(TEAM)
+    with pool.transaction(team, person) as connection:
+        names = names_of(connection, team, events)
+
+    assert len(mutation.removed) == 1
+    assert names.keys() == set(events[:2])
+
+
 def test_the_mutation_would_show_foreign_rows_without_row_security(
-    urls: DatabaseUrls, mutate: Callable[..., Mutation], monkeypatch: pytest.MonkeyPatch
+    urls: DatabaseUrls, raw_store: RawStore, mutate: Callable[..., Mutation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same statements as an administrator return and delete rows of others, so the test above can fail."""
-    with closing(TeamDatabase(urls.app)) as pool, serving(pool) as url:
+    with closing(TeamDatabase(urls.app)) as pool, serving(pool, raw_store=raw_store) as url:
         ann, others = teams(url, urls)
     before = [rows(urls, machine.joined.person) for machine in others]
 
@@ -129,7 +154,7 @@ def test_the_mutation_would_show_foreign_rows_without_row_security(
         pass
 
     monkeypatch.setattr(team_database, "_check", unchecked)
-    with closing(TeamDatabase(urls.owner)) as pool, serving(pool) as url:
+    with closing(TeamDatabase(urls.owner)) as pool, serving(pool, raw_store=raw_store) as url:
         ann.url, ann.access = url, ""
         mutate(TEAM, PERSON)
         work(ann, others)

@@ -184,7 +184,7 @@ def test_memories_have_no_full_copy(laptop: Laptop) -> None:
     assert "A memory has no full copy" in laptop.team("share", name, "--level", "raw", code=2).stderr
 
 
-def test_a_preview_counts_full_copies_separately(laptop: Laptop, urls: DatabaseUrls, raw_store: RawStore) -> None:
+def test_a_preview_counts_full_copies_separately(laptop: Laptop, raw_store: RawStore) -> None:
     """The previews and the push report the number and the size of full copies, and a preview sends none."""
     before = objects(raw_store)
     tried = laptop.json("share", "oven", "--level", "raw", "--dry-run")["preview"]
@@ -291,7 +291,7 @@ def test_a_copy_that_cannot_be_sent_is_named(
     assert laptop.json("status")["own"]["exchange"] == 2
 
 
-def test_a_lost_archived_copy_is_named(laptop: Laptop, urls: DatabaseUrls) -> None:
+def test_a_lost_archived_copy_is_named(laptop: Laptop) -> None:
     """Without its archived lines, an exchange is shared without a full copy."""
     for file in (laptop.home.root / "archive").rglob("*.jsonl*"):
         file.unlink()
@@ -465,7 +465,7 @@ def test_clean_deletes_withdrawn_objects_and_those_without_an_item(
 
 
 def test_the_key_belongs_to_the_store(tmp_path: Path) -> None:
-    """A new store gets a key that only its owner can read. Another key, no key, and a file without a key are refused."""
+    """A new store gets a key that only its owner can read. Another key, no key and other files are refused."""
     place, key = str(tmp_path / "store"), tmp_path / "keys" / "raw.key"
     first, is_new = RawStore.opened(place, key)
     assert is_new
@@ -513,9 +513,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.stop()
 
 
-def test_a_bucket_stores_full_copies(
-    laptop: Laptop, urls: DatabaseUrls, pool: TeamDatabase, tmp_path: Path, bucket: str
-) -> None:
+def test_a_bucket_stores_full_copies(urls: DatabaseUrls, pool: TeamDatabase, tmp_path: Path, bucket: str) -> None:
     """Copies in an object store are written, read, deleted and cleaned like those in a folder."""
     store, _ = RawStore.opened(bucket, tmp_path / "raw.key")
     with serving(pool, raw_store=store) as url:

@@ -12,7 +12,7 @@ from palaver.core.errors import TeamDatabaseUnusable
 from palaver.team.server.database import TeamDatabase, administering, scope
 from palaver.team.server.migration import latest, migrate, migrations
 
-from .members import Machine, exchange, invited, memory, session, usage
+from .members import Machine, exchange, full_copy, invited, memory, session, usage
 from .postgres import DatabaseUrls, database
 
 PEOPLE = {"ann": "red", "bob": "red", "cid": "blue", "dan": "blue"}
@@ -38,13 +38,17 @@ class Member(NamedTuple):
 
 @pytest.fixture(scope="module")
 def members(url: str, urls: DatabaseUrls) -> dict[str, Member]:
-    """Two teams of two people. Each shares a session, an exchange, a memory, and its use; and withdrew an exchange."""
+    """Two teams of two people.
+
+    Each shares a session, an exchange with its full copy, a memory, and its use; and withdrew another exchange.
+    """
     found = dict[str, Member]()
     for name, team in PEOPLE.items():
         machine = Machine(url, invited(urls, name, team))
         shown, used, gone = exchange(f"visible {name}"), usage("2026-01-01", name), exchange(f"gone {name}")
-        machine.push([session(name), shown, memory(f"memory {name}"), used, gone])
-        machine.push(withdrawn=[gone.id])
+        copies = [full_copy(shown, f"output {name}"), full_copy(gone, "gone")]
+        machine.push([session(name), shown, memory(f"memory {name}"), used, gone, *copies])
+        machine.push(withdrawn=[gone.id, copies[1].id])
         joined = machine.joined
         found[name] = Member(UUID(joined.team), UUID(joined.person), shown.id, used.id)
         invited(urls, name, team)
@@ -101,6 +105,8 @@ def test_nobody_changes_the_items_of_another(app: Connection, members: dict[str,
     for statement in (
         "UPDATE palaver.item SET seq = seq + 1 RETURNING person",
         "UPDATE palaver.gone SET seq = seq + 1 RETURNING person",
+        "UPDATE palaver.raw_object SET withdrawn = true RETURNING person",
+        "DELETE FROM palaver.raw_object RETURNING person",
         "DELETE FROM palaver.item RETURNING person",
         "DELETE FROM palaver.gone RETURNING person",
     ):
@@ -112,13 +118,16 @@ def test_nobody_inserts_for_another(app: Connection, members: dict[str, Member],
     """A row of another team, or of another person, is refused."""
     member, foreign = members["ann"], members["bob" if field == "person" else "cid"]
     scope(app, member.team, member.person)
+    raw = "INSERT INTO palaver.raw_object (team, name, person) VALUES (%s, 'x', %s)"
+    place = (foreign.team, member.person) if field == "team" else (member.team, foreign.person)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"), app.transaction():
+        app.execute(raw, place)
     for table, columns in (("gone", "id, device, seq"), ("item", "id, device, seq")):
-        team, person = (foreign.team, member.person) if field == "team" else (member.team, foreign.person)
         extra = {"item": ", visibility, kind, project_id, project, path, body, hash", "gone": ""}[table]
         values = {"item": ", 2, 'memory', '', '', '', '', ''", "gone": ""}[table]
         statement = f"INSERT INTO palaver.{table} (team, person, {columns}{extra}) VALUES (%s, %s, %s, %s, 1{values})"
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"), app.transaction():
-            app.execute(statement.encode(), (team, person, uuid4(), uuid4()))
+            app.execute(statement.encode(), (*place, uuid4(), uuid4()))
 
 
 @pytest.mark.parametrize("action", ["SELECT", "UPDATE", "DELETE"])
@@ -152,6 +161,28 @@ def test_settings_end_with_the_transaction(pool: TeamDatabase, members: dict[str
     with pool.transaction() as connection:
         assert connection.execute("SELECT count(*) FROM palaver.item").fetchone() == (0,)
         assert connection.execute("SELECT palaver.team(), palaver.person()").fetchone() == (None, None)
+
+
+def test_objects_of_full_copies_are_listed_with_their_items(urls: DatabaseUrls, members: dict[str, Member]) -> None:
+    """Each full copy of an item is listed, and nothing else is, whichever statement deletes or replaces items."""
+    names = "SELECT convert_from(body, 'UTF8') FROM palaver.item WHERE kind = 'raw' ORDER BY 1"
+    with psycopg.connect(urls.owner) as connection:
+        listed = connection.execute("SELECT name, withdrawn FROM palaver.raw_object ORDER BY 1").fetchall()
+        assert listed == [(name, False) for (name,) in connection.execute(names)]
+        assert len(listed) == len(members)
+        connection.execute(
+            "UPDATE palaver.item SET body = 'other' WHERE kind = 'raw' AND person = %s", (members["ann"].person,)
+        )
+        connection.execute("DELETE FROM palaver.item WHERE person = %s", (members["bob"].person,))
+        marked = connection.execute(
+            "SELECT person, name = 'other', withdrawn FROM palaver.raw_object ORDER BY person, 2"
+        ).fetchall()
+        connection.rollback()
+
+    ann, bob = members["ann"].person, members["bob"].person
+    assert [row for row in marked if row[0] == ann] == [(ann, False, True), (ann, True, False)]
+    assert [row for row in marked if row[0] == bob] == [(bob, False, True)]
+    assert sum(withdrawn for _, _, withdrawn in marked) == 2
 
 
 def test_the_owner_of_the_schema_sees_no_item(urls: DatabaseUrls, members: dict[str, Member]) -> None:
