@@ -31,8 +31,9 @@ class Bucket:
             raise SyncRefused("Buckets need the library obstore, which is not installed", hint=hint) from None
         self._obstore = obstore
         try:
-            retries = None if seconds is None else {"retry_timeout": timedelta(seconds=seconds)}
-            self._store = from_url(url, retry_config=retries)
+            self._store = from_url(
+                url, retry_config=None if seconds is None else {"retry_timeout": timedelta(seconds=seconds)}
+            )
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise SyncRefused(f"{url}: {error}", hint="Use a folder, or a URL such as s3://bucket/prefix.") from None
         self._url = url
