@@ -6,6 +6,7 @@ Objects are deleted after that transaction. Those that a killed server wrote wit
 """
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -19,8 +20,10 @@ from .database import Database, TeamDatabase, administering
 from .identity import Caller
 from .raw_store import ObjectFolder, RawStore
 
-_DELETED: Final = 1_000
-"""Maximum number of objects that are deleted after one push."""
+_DELETED: Final = 200
+"""Maximum number of objects that are deleted at once."""
+_SECONDS: Final = 5.0
+"""Seconds for which the reply to a push waits for deletions. A machine that withdraws waits 10 s for it."""
 
 
 def names_of(connection: Database, team: UUID, events: Sequence[UUID]) -> dict[UUID, str]:
@@ -50,7 +53,14 @@ class FullCopies:
 
 
 def delete_withdrawn(database: TeamDatabase, caller: Caller, folder: ObjectFolder) -> None:
-    """Delete the withdrawn objects of a person. If the store does not answer, the next push deletes them."""
+    """Delete the withdrawn objects of a person for some seconds. A later push or `clean` deletes what is left."""
+    end = time.monotonic() + _SECONDS
+    while time.monotonic() < end and _delete_some(database, caller, folder):
+        pass
+
+
+def _delete_some(database: TeamDatabase, caller: Caller, folder: ObjectFolder) -> bool:
+    """Delete some withdrawn objects of a person. Return False if there is none, or if the store does not answer."""
     with database.transaction(caller.team, caller.person) as connection:
         rows = connection.execute(
             "SELECT name FROM palaver.raw_object WHERE team = %s AND person = %s AND withdrawn LIMIT %s",
@@ -58,17 +68,18 @@ def delete_withdrawn(database: TeamDatabase, caller: Caller, folder: ObjectFolde
         ).fetchall()
     names = [name for (name,) in rows]
     if not names:
-        return
+        return False
     try:
         folder.delete(names)
     except (SyncRefused, OSError) as error:
         logging.getLogger(__name__).warning("Withdrawn full copies cannot be deleted: %s", error)
-        return
+        return False
     with database.transaction(caller.team, caller.person) as connection:
         connection.execute(
             "DELETE FROM palaver.raw_object WHERE team = %s AND person = %s AND withdrawn AND name = ANY(%s)",
             (caller.team, caller.person, names),
         )
+    return len(names) == _DELETED
 
 
 def clean(url: str, folder: ObjectFolder | None) -> int:
