@@ -154,6 +154,6 @@ def _lines(request: Request, index: TeamIndex) -> tuple[str, Mapping[str, object
     line, path = request.query_params.get("line", "1"), request.path_params["path"]
     if not (line.isascii() and line.isdecimal() and len(line) < 10):
         raise InvalidInput(f"The address names no line: {line[:20]}", hint="Go back to the search.")
-    excerpt = index.read(path, int(line))
+    excerpt = index.read(path, int(line), longest=None)
     here = f"/lines/{quote(path)}"
     return "team_lines.html.j2", {"excerpt": excerpt, "here": here, "markdown": markdown, "as_prompt": prompt}

@@ -14,6 +14,7 @@ from uuid import UUID
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
+from ...archiver.lines import clip, trim
 from ...archiver.store import StoredObservation
 from ...archiver.store.exchange_table import ExchangeLocation
 from ...core import ids, tokens
@@ -52,6 +53,8 @@ from .raw_store import RawStore
 
 _BATCH: Final = 20
 """Number of events whose items are loaded at once."""
+TURN_MAX: Final = 100_000
+"""Maximum characters of a turn that the tools read. Their replies show fewer, and choosing them takes time."""
 _DETAILED: Final = {ItemKind.EXCHANGE, ItemKind.OBSERVATION, ItemKind.MEMORY}
 
 
@@ -201,8 +204,13 @@ class TeamIndex:
                 raise UnknownIds(unknown)
             return tuple(_detail(items, item) for item in chosen.values())
 
-    def read(self, path: str, start_line: int = 1, end_line: int | None = None, /) -> TranscriptExcerpt:
-        """See `SearchIndex.read`. Only lines of shared exchanges are returned, complete where a full copy is shared."""
+    def read(
+        self, path: str, start_line: int = 1, end_line: int | None = None, /, *, longest: int | None = TURN_MAX
+    ) -> TranscriptExcerpt:
+        """See `SearchIndex.read`. Only lines of shared exchanges are returned, complete where a full copy is shared.
+
+        Texts of turns with more than `longest` characters are shortened.
+        """
         folder, _, name = path.partition("/")
         session = _uuid(folder)
         with self._database.transaction(self._team, self._person) as connection:
@@ -215,7 +223,7 @@ class TeamIndex:
         exchanges = sorted(
             ((item.id, json.decode(item.body, type=Exchange)) for item in shared), key=lambda entry: entry[1].ordinal
         )
-        return _excerpt(header, shared[0], exchanges, start_line, end_line, copies)
+        return _excerpt(header, shared[0], exchanges, (start_line, end_line), copies, longest)
 
     def _search(self, connection: Database, query: Query, without: UUID | None, *, snippets: bool) -> _Search:
         engine = Engine(TeamCandidates(connection, self._team, self._embedder.name), self._embedder)
@@ -429,11 +437,12 @@ def _excerpt(
     session: Session,
     item: _Item,
     exchanges: Sequence[tuple[UUID, Exchange]],
-    start: int,
-    end: int | None,
+    lines: tuple[int, int | None],
     copies: FullCopies,
+    longest: int | None,
 ) -> TranscriptExcerpt:
     """Return the turns on these lines. Full copies are read until the budget is spent."""
+    start, end = lines
     total = max(exchange.span.end_line for _, exchange in exchanges)
     last = total if end is None else min(end, total)
     if start < 1 or start > total or last < start:
@@ -444,7 +453,10 @@ def _excerpt(
             continue
         copy = None if exceed_budget(kept, EXCERPT_BUDGET) else copies.of(name, shared)
         exchange = copy or shared
-        if turns := tuple(turn for turn in exchange.turns if start <= turn.line <= last):
+        turns = tuple(
+            turn._replace(text=trim(clip(turn.text, longest))) for turn in exchange.turns if start <= turn.line <= last
+        )
+        if turns:
             kept.append(replace(exchange, turns=turns))
             full |= {exchange.ordinal} if copy else set()
     next_line = None

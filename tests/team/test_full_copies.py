@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from palaver.archiver.redaction import Redactor
 from palaver.archiver.redaction.redactor import Redacted
 from palaver.cli import main
+from palaver.core.conversation import Kind
 from palaver.core.errors import ConfigInvalid, InvalidInput
 from palaver.core.memory import Memory
 from palaver.core.results import TranscriptExcerpt
@@ -412,6 +413,22 @@ def test_a_page_and_a_tool_show_the_full_copy(laptop: Laptop, urls: DatabaseUrls
         assert label in text_of(reply)
 
     connected(url, access, "legacy", scenario)
+
+
+def test_a_tool_shortens_a_very_long_output(
+    laptop: Laptop, urls: DatabaseUrls, pool: TeamDatabase, raw_store: RawStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply of a tool has the beginning and the end of a text that is too long for it. A page has all of it."""
+    monkeypatch.setattr(TeamIndex.read, "__kwdefaults__", {"longest": 3_000})
+    share(laptop)
+    excerpt = read(laptop, urls, pool, raw_store)
+    [output] = [turn.text for turn in excerpt.exchanges[0].turns if turn.kind is Kind.RESULT]
+
+    assert 3_000 < len(output) < 3_100
+    assert MIDDLE not in output
+    assert "characters left out" in output
+    team, person = member(laptop)
+    assert MIDDLE in words(TeamIndex(pool, team, person, load(), raw_store).read(excerpt.path, longest=None))
 
 
 def test_an_unreachable_store_refuses_pushes_and_shows_what_the_database_has(
