@@ -95,8 +95,9 @@ def clean(url: str, folder: ObjectFolder | None) -> int:
         withdrawn = [name for (name,) in rows]
         if folder is None:
             if withdrawn:
+                number = many(len(withdrawn), "full copy is", "full copies are")
                 raise InvalidInput(
-                    f"{many(len(withdrawn), 'full copy', 'full copies')} are to be deleted from their store",
+                    f"{number} to be deleted from the store",
                     hint="Give --raw-store, as for `palaver team serve`.",
                 )
             return 0

@@ -25,6 +25,7 @@ from palaver.observe.archive import Archive
 from palaver.observe.sync.shared_folder import LocalFolder
 from palaver.search.model.embedder import load
 from palaver.team.client import offers
+from palaver.team.client.server_connection import ServerConnection
 from palaver.team.protocol import ItemKind
 from palaver.team.server import raw_objects
 from palaver.team.server.database import TeamDatabase
@@ -32,6 +33,7 @@ from palaver.team.server.raw_store import ObjectFolder, RawStore
 from palaver.team.server.team_index import TeamIndex
 
 from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
+from . import test_commands as commands
 from .laptop import Laptop
 from .members import Machine, Refused, exchange, full_copy, invited, serving, session
 from .postgres import DatabaseUrls
@@ -454,7 +456,7 @@ def test_an_unreachable_store_refuses_pushes_and_shows_what_the_database_has(
         laptop.team("unshare", "oven")
     assert laptop.held(urls) == {}
     assert len(objects(raw_store) - before) == 1
-    with pytest.raises(InvalidInput, match="1 full copy are to be deleted"):
+    with pytest.raises(InvalidInput, match="1 full copy is to be deleted"):
         raw_objects.clean(urls.owner, None)
     laptop.team("share", "oven")
     laptop.push()
@@ -508,6 +510,30 @@ def test_the_key_belongs_to_the_store(tmp_path: Path) -> None:
     blocked.write_text("")
     with pytest.raises(ConfigInvalid, match="cannot be used"):
         RawStore.opened(str(blocked / "store"), key)
+
+
+def test_the_administrator_serves_and_cleans_a_store(urls: DatabaseUrls, tmp_path: Path) -> None:
+    """The first start creates the key, and another key is refused. `clean` needs the store if copies were withdrawn."""
+    place, key, owner = tmp_path / "store", tmp_path / "raw.key", {"PALAVER_TEAM_DATABASE": urls.owner}
+    options = ("--database", urls.app, "--raw-store", place)
+    assert "Give both --raw-store and --raw-key" in commands.run("serve", *options, status=2).stderr
+    with commands.serving(*options, "--raw-key", key) as served:
+        assert key.exists()
+        with ServerConnection(served.url) as connection:
+            assert connection.hello().raw
+        machine = Machine(served.url, invited(urls, f"Ann {uuid4()}"))
+        shared = exchange(f"a kettle {uuid4()}")
+        copy = full_copy(shared, "steam")
+        assert machine.push([shared, copy]).refused == {}
+    assert sum(1 for _ in place.iterdir()) == 2
+    with commands.serving("--database", urls.app) as served:
+        machine.url, machine.access = served.url, ""
+        assert machine.push(withdrawn=[copy.id]).deleted == 1
+    assert "1 full copy is to be deleted" in commands.run("clean", status=2, env=owner).stderr
+    assert commands.result("clean", "--raw-store", place, env=owner)["full_copies"] == 1
+    assert [file.name for file in place.iterdir()] == ["key"]
+    key.write_text("ab" * 32)
+    assert "is not the key of" in commands.run("serve", *options, "--raw-key", key, status=1).stderr
 
 
 @pytest.fixture
