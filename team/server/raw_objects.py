@@ -12,10 +12,14 @@ from typing import Final
 from uuid import UUID
 
 from msgspec import json
+from msgspec.structs import replace
 
+from ...archiver.lines import clip, trim
 from ...core.conversation import Exchange
 from ...core.errors import InvalidInput, SyncRefused
 from ...core.reports import many
+from ...core.results import EXCERPT_BUDGET, TranscriptExcerpt
+from ...search.present.transcript_reader import exceed_budget
 from .database import Database, TeamDatabase, administering
 from .identity import Caller
 from .raw_store import ObjectFolder, RawStore
@@ -38,13 +42,44 @@ def names_of(connection: Database, team: UUID, events: Sequence[UUID]) -> dict[U
 
 
 class FullCopies:
-    """Full copies of the exchanges of a conversation, which are read one by one."""
+    """Full copies of the exchanges of a conversation. They are read one by one."""
 
     def __init__(self, store: RawStore | None, names: Mapping[UUID, str]) -> None:
         """Read from the store. `names` has the names of the objects by the ID of the exchange."""
         self._store, self._names = store, names
+        self._complete = set[int]()
 
-    def of(self, event: UUID, exchange: Exchange) -> Exchange | None:
+    def complete(
+        self, exchanges: Mapping[UUID, Exchange], start: int, end: int | None, longest: int | None
+    ) -> list[Exchange]:
+        """Return the exchanges in their order, with full copies of those that begin an excerpt of these lines.
+
+        Texts of turns with more than `longest` characters are shortened.
+        """
+        shown, ordered = list[Exchange](), list[Exchange]()
+        for event, exchange in sorted(exchanges.items(), key=lambda entry: entry[1].ordinal):
+            is_shown = exchange.span.end_line >= start and (end is None or exchange.span.start_line <= end)
+            copy = self._of(event, exchange) if is_shown and not exceed_budget(shown, EXCERPT_BUDGET) else None
+            if copy is not None:
+                self._complete.add(exchange.ordinal)
+                turns = tuple(turn._replace(text=trim(clip(turn.text, longest))) for turn in copy.turns)
+                exchange = replace(copy, turns=turns)  # noqa: PLW2901 - the copy takes its place
+            ordered.append(exchange)
+            if is_shown:
+                last = end or exchange.span.end_line
+                lines = tuple(turn for turn in exchange.turns if start <= turn.line <= last)
+                shown.append(replace(exchange, turns=lines))
+        return ordered
+
+    def labelled(self, excerpt: TranscriptExcerpt, project: str, person: str) -> TranscriptExcerpt:
+        """Return an excerpt whose label says that full copies are shown, and who shares them."""
+        full = [exchange.ordinal in self._complete for exchange in excerpt.exchanges]
+        if not any(full):
+            return excerpt
+        copies = "full copy" if all(full) else "full copies of some exchanges"
+        return replace(excerpt, project=f"{project} ({copies} shared by {person})")
+
+    def _of(self, event: UUID, exchange: Exchange) -> Exchange | None:
         """Return the full copy of an exchange, or None if there is none of this state of the exchange."""
         name = self._names.get(event)
         body = self._store.get(name) if self._store is not None and name else None

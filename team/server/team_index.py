@@ -14,7 +14,6 @@ from uuid import UUID
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from ...archiver.lines import clip, trim
 from ...archiver.store import StoredObservation
 from ...archiver.store.exchange_table import ExchangeLocation
 from ...core import ids, tokens
@@ -218,12 +217,12 @@ class TeamIndex:
             shared = items.exchanges_in(session, name) if session else []
             if not shared:
                 raise PathOutsideArchive(path)
-            header = items.session(shared[0].session)
+            session_shared = items.session(shared[0].session)
             copies = FullCopies(self._raw_store, names_of(connection, self._team, [item.id for item in shared]))
-        exchanges = sorted(
-            ((item.id, json.decode(item.body, type=Exchange)) for item in shared), key=lambda entry: entry[1].ordinal
-        )
-        return _excerpt(header, shared[0], exchanges, (start_line, end_line), copies, longest)
+        exchanges = {item.id: json.decode(item.body, type=Exchange) for item in shared}
+        ordered = copies.complete(exchanges, start_line, end_line, longest)
+        excerpt = _excerpt(session_shared, shared[0], ordered, start_line, end_line)
+        return copies.labelled(excerpt, shared[0].project, shared[0].person)
 
     def _search(self, connection: Database, query: Query, without: UUID | None, *, snippets: bool) -> _Search:
         engine = Engine(TeamCandidates(connection, self._team, self._embedder.name), self._embedder)
@@ -434,31 +433,17 @@ def _detail(items: _Items, item: _Item) -> Detail:
 
 
 def _excerpt(
-    session: Session,
-    item: _Item,
-    exchanges: Sequence[tuple[UUID, Exchange]],
-    lines: tuple[int, int | None],
-    copies: FullCopies,
-    longest: int | None,
+    session: Session, item: _Item, exchanges: Sequence[Exchange], start: int, end: int | None
 ) -> TranscriptExcerpt:
-    """Return the turns on these lines. Full copies are read until the budget is spent."""
-    start, end = lines
-    total = max(exchange.span.end_line for _, exchange in exchanges)
+    total = max(exchange.span.end_line for exchange in exchanges)
     last = total if end is None else min(end, total)
     if start < 1 or start > total or last < start:
         raise InvalidLineRange(f"{item.place} has shared lines up to {total}")
-    kept, full = list[Exchange](), set[int]()
-    for name, shared in exchanges:
-        if shared.span.end_line < start or shared.span.start_line > last:
-            continue
-        copy = None if exceed_budget(kept, EXCERPT_BUDGET) else copies.of(name, shared)
-        exchange = copy or shared
-        turns = tuple(
-            turn._replace(text=trim(clip(turn.text, longest))) for turn in exchange.turns if start <= turn.line <= last
-        )
-        if turns:
-            kept.append(replace(exchange, turns=turns))
-            full |= {exchange.ordinal} if copy else set()
+    kept = [
+        replace(exchange, turns=turns)
+        for exchange in exchanges
+        if (turns := tuple(turn for turn in exchange.turns if start <= turn.line <= last))
+    ]
     next_line = None
     if exceed_budget(kept, EXCERPT_BUDGET):
         kept, next_line = within_budget(kept, EXCERPT_BUDGET)
@@ -468,7 +453,7 @@ def _excerpt(
         kind=session.kind,
         parent_id=session.parent_id,
         agent=session.agent,
-        project=_label(item, [exchange.ordinal in full for exchange in kept]),
+        project=item.label,
         cwd="",
         branch=session.branch,
         version=session.version,
@@ -482,11 +467,3 @@ def _excerpt(
         tokens=sum(tokens.count(turn.text) for exchange in kept for turn in exchange.turns),
         next_line=next_line,
     )
-
-
-def _label(item: _Item, full: Sequence[bool]) -> str:
-    """Return project and person. `full` states of which exchanges a full copy is shown."""
-    if not any(full):
-        return item.label
-    copies = "full copy" if all(full) else "full copies of some exchanges"
-    return f"{item.project} ({copies} shared by {item.person})"
