@@ -101,7 +101,7 @@ READING: Final = frozenset({
     "memories history", "memories list", "memories review", "memories show", "mnemonics list", "model",
     "observe --estimate", "observe --preferences", "open", "projects", "read", "recall", "redact", "resume", "search",
     "sessions", "share", "show", "stats", "status", "sync --status", "team clean", "team create", "team invite",
-    "team metrics", "team migrate", "team people", "team push --dry-run", "team revoke", "team serve",
+    "team metrics", "team migrate", "team people", "team push --dry-run", "team remove", "team revoke", "team serve",
     "team share --dry-run", "team status", "team token", "timeline", "toolsets",
     "usage", "view",
 })  # fmt: skip

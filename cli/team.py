@@ -31,8 +31,8 @@ def team() -> None:
 
     Join a team, share projects, and push. Nothing is shared until you share a project or a memory.
 
-    The commands serve, migrate, create, invite, people, token, revoke, clean and metrics are for the administrator of
-    the server. They need the package with its extra: pip install 'palaver-archive[team]'
+    The commands serve, migrate, create, invite, people, token, revoke, remove, clean and metrics are for the
+    administrator of the server. They need the package with its extra: pip install 'palaver-archive[team]'
     """
 
 

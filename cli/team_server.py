@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ import click
 
 from palaver import __version__
 
-from ..core.errors import ConfigInvalid
+from ..core.errors import ConfigInvalid, InvalidInput
 from ..core.reports import many
 from .output import as_json, print_json, print_message
 
@@ -300,8 +301,8 @@ def revoke(
 ) -> None:
     """Refuse the machines and tokens of PERSON from now on.
 
-    What PERSON shared stays. A revoked machine can join again with a new code. With --machine, the tokens of PERSON for
-    agents and browsers still work.
+    What PERSON shared stays; `palaver team remove` deletes it too. A revoked machine can join again with a new code. With
+    --machine, the tokens of PERSON for agents and browsers still work.
     """
     with _administering(database, data) as connection:
         from ..team.server import identity
@@ -313,6 +314,41 @@ def revoke(
         click.echo(f"Revoked {many(count, 'machine')} of {person}{'' if machine else ', and all tokens'}.")
         if machine:
             click.echo(f"Tokens for agents still work. To end them too: palaver team revoke {shlex.quote(person)}")
+
+
+@click.command()
+@click.argument("person")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_team
+@_options
+@as_json
+def remove(*, person: str, yes: bool, team_name: str, database: str | None, data: Path | None, as_json: bool) -> None:
+    """Refuse PERSON from now on, and delete everything that PERSON shared.
+
+    Machines, tokens and join codes end, as with `revoke`. Conversations, observations, memories and use are deleted,
+    and no machine of PERSON can share them again. This cannot be undone. Without a terminal, --yes is required.
+    """
+    _need_extra()
+    from ..team.server import identity, removal
+    from ..team.server.database import administering
+
+    with _owner(database, data) as url:
+        with administering(url) as connection:
+            team = identity.find_team(connection, team_name)
+            person = identity.spelling(connection, team, person)
+        if not yes and (as_json or not sys.stdin.isatty()):
+            raise InvalidInput("The confirmation requires a terminal", hint="Run it at a terminal, or add --yes.")
+        if not (yes or click.confirm(f"End all access of {person}, and delete everything that {person} shared?")):
+            return
+        with administering(url) as connection:
+            machines, items = removal.remove(connection, team, person)
+    if as_json:
+        print_json({"person": person, "machines": machines, "items": items})
+        return
+    click.echo(f"Revoked {many(machines, 'machine')} of {person}, and all tokens. Deleted {many(items, 'item')}.")
+    if items:
+        click.echo("No search finds them. To erase them from PostgreSQL's files: palaver team clean")
+        print_message("Backups contain them until you delete these.")
 
 
 @click.command()
@@ -370,7 +406,7 @@ def metrics(*, team_name: str, database: str | None, data: Path | None, as_json:
         click.echo("No use of three or more people in one project, day, agent and model.")
 
 
-SERVER_COMMANDS: Final = (serve, migrate, create, invite, people, token, revoke, clean, metrics)
+SERVER_COMMANDS: Final = (serve, migrate, create, invite, people, token, revoke, remove, clean, metrics)
 
 
 def _need_extra() -> None:

@@ -329,6 +329,8 @@ def revoke(connection: Database, team: UUID, name: str, device: str = "") -> int
         InvalidInput: There is no such person or machine.
     """
     person = find_person(connection, team, name)
+    if not device:  # first, so that a machine that joins meanwhile is among the revoked ones
+        connection.execute("DELETE FROM palaver.invitation WHERE team = %s AND person = %s", (team, person))
     rows = connection.execute(
         """SELECT id FROM palaver.device
         WHERE team = %s AND person = %s AND revoked IS NULL AND (%s = '' OR name = %s)""",
@@ -340,7 +342,6 @@ def revoke(connection: Database, team: UUID, name: str, device: str = "") -> int
         revoke_device(connection, team, row[0])
     if not device:
         connection.execute("DELETE FROM palaver.token WHERE team = %s AND person = %s", (team, person))
-        connection.execute("DELETE FROM palaver.invitation WHERE team = %s AND person = %s", (team, person))
     record(connection, team, person, "revoke", device or name)
     return len(rows)
 

@@ -173,16 +173,20 @@ def leave(database: TeamDatabase, caller: Caller, request: Leave, raw_store: Raw
     device, deleted = _device(caller), 0
     with database.transaction(caller.team, caller.person) as connection:
         if request.withdraw:
-            rows = connection.execute(
-                "SELECT id::text, seq FROM palaver.item WHERE team = %s AND person = %s",
-                (caller.team, caller.person),
-            ).fetchall()
-            deleted = _withdraw(connection, caller, device, [Withdrawn(name, seq) for name, seq in rows])
+            deleted = withdraw_all(connection, caller, device)
         revoke_device(connection, caller.team, device)
         record(connection, caller.team, caller.person, "leave", str(device))
     if deleted and raw_store is not None:
         delete_withdrawn(database, caller, raw_store.folder)
     return Left(deleted)
+
+
+def withdraw_all(connection: Database, caller: Caller, device: UUID) -> int:
+    """Withdraw everything that a person shares, on behalf of a machine. Return the number of deleted items."""
+    rows = connection.execute(
+        "SELECT id::text, seq FROM palaver.item WHERE team = %s AND person = %s", (caller.team, caller.person)
+    ).fetchall()
+    return _withdraw(connection, caller, device, [Withdrawn(name, seq) for name, seq in rows])
 
 
 def _decoded(body: bytes) -> Batch:

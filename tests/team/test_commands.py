@@ -190,6 +190,24 @@ def test_revoking_a_machine_leaves_tokens_and_says_so(urls: DatabaseUrls, acme: 
             request(served.url, "search", TeamQuery("spoon"), TeamHits, access)
 
 
+def test_a_person_is_removed_with_everything_shared_after_a_confirmation(
+    urls: DatabaseUrls, acme: dict[str, str]
+) -> None:
+    """Without a terminal, `remove` needs `--yes`. It then reports what it deleted, and how to erase it from disk."""
+    with serving("--database", urls.app) as served:
+        kim = Machine(served.url, result("invite", "Kim", env=acme)["code"])
+        kim.push([exchange(f"a spoon of {uuid4()}"), usage("2026-01-03", "kim")])
+        refused = run("remove", "kim", status=2, env=acme).stderr
+        assert "--yes" in refused
+        assert kim.status().own == {"exchange": 1, "usage": 1}
+        done = run("remove", "kim", "--yes", env=acme)
+        assert done.stdout.startswith("Revoked 1 machine of Kim, and all tokens. Deleted 2 items.\n")
+        assert "palaver team clean" in done.stdout
+        with pytest.raises(Refused):
+            kim.status()
+        assert result("remove", "kim", "--yes", env=acme) == {"person": "Kim", "machines": 0, "items": 0}
+
+
 def test_names_of_people_match_in_any_case(acme: dict[str, str]) -> None:
     """Another spelling of a name is the same person, and the team's spelling is shown."""
     run("invite", "Jo", env=acme)
@@ -231,6 +249,7 @@ def test_metrics_omit_small_groups(urls: DatabaseUrls, acme: dict[str, str]) -> 
         (("create", "acme"), "There is a team named acme"),
         (("people", "--team", "other"), "No team other"),
         (("token", "nobody"), "No person nobody"),
+        (("remove", "nobody"), "No person nobody"),
         (("revoke", "ann", "--machine", "fridge"), "ann has no machine fridge"),
         (("invite", " "), "The name of the person is empty"),
     ],
