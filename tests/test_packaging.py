@@ -90,7 +90,7 @@ def test_sdist_holds_no_links(sdist: Path) -> None:
 
 @pytest.mark.parametrize("folder", sorted(FOLDERS))
 def test_every_folder_is_packaged(folder: str) -> None:
-    """Each root folder has its link, its path in the wheel, and an entry for pyright."""
+    """Each root folder has its link, its path in the wheel, and an entry for pyright. A container is built from it."""
     tool: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     hatch = tool["hatch"]["build"]
 
@@ -98,6 +98,7 @@ def test_every_folder_is_packaged(folder: str) -> None:
     assert folder in hatch["only-include"]
     assert hatch["targets"]["wheel"]["sources"][folder] == f"palaver/{folder}"
     assert folder in tool["pyright"]["include"]
+    assert f"!{folder}" in (ROOT / ".dockerignore").read_text("utf-8").split()
 
 
 def requirements(name: str) -> list[Distribution]:
