@@ -7,10 +7,10 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -22,6 +22,7 @@ from .output import as_json, print_json, print_message
 
 if TYPE_CHECKING:
     from ..team.server.database import Database
+    from ..team.server.erasure import Promise
     from ..team.server.raw_store import RawStore
 
 _DEFAULT_PORT: Final = 8347
@@ -98,38 +99,72 @@ def serve(
     team, which is derived from FILE.
     """
     _need_extra()
-    from ..archiver.redaction.redactor import Redactor
-    from ..team.client.server_connection import checked_url
-    from ..team.server.app import ServerSettings, TeamServer
-    from ..team.server.database import TeamDatabase
     from ..team.server.erasure import Promise
-    from ..team.server.migration import migrate as add_versions
-    from ..team.server.serving import http_server, listening
-    from ..team.server.site import site
 
-    _check_both("--certificate", certificate, "--key", key)
     _check_both("--raw-store", raw_store, "--raw-key", raw_key)
     if (database is None) == (data is None):
         raise click.UsageError(_ONE_DATABASE)
-    _check_host(host, url, has_certificate=certificate is not None)
-    url = checked_url(url) if url else ""
+    address = _Address(host, port, url, certificate, key).checked()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     copies = _opened(raw_store, raw_key) if raw_store and raw_key else None
     with ExitStack() as stack:
         if data is not None:
+            from ..team.server.migration import migrate as add_versions
+
             owner, database = stack.enter_context(_embedded(data, create=True))
             add_versions(owner)
             print_message(f"PostgreSQL runs in {data}. This is for trying, and for small teams.")
-        connections = TeamDatabase(str(database))
-        stack.callback(connections.close)
-        listener = stack.enter_context(listening(host, port))
-        bound = f"[{host}]" if ":" in host else host
-        local = f"{'https' if certificate else 'http'}://{bound}:{listener.getsockname()[1]}"
-        settings = ServerSettings(url or local, __version__, Promise(clean_days, backup_days))
+        _serve(str(database), address, Promise(clean_days, backup_days), copies)
+
+
+class _Address(NamedTuple):
+    """Address on which a server listens, the one that members use, and the files for TLS."""
+
+    host: str
+    port: int
+    url: str
+    certificate: Path | None
+    key: Path | None
+
+    def checked(self) -> _Address:
+        """Return the address with a normalised URL.
+
+        Raises:
+            UsageError: Other machines could reach the server without TLS, or members could not reach it.
+        """
+        from ..team.client.server_connection import checked_url
+        from ..team.server.serving import is_loopback, is_unspecified
+
+        _check_both("--certificate", self.certificate, "--key", self.key)
+        if not is_loopback(self.host) and self.certificate is None:
+            raise click.UsageError(
+                f"{self.host} is reachable from other machines, so it needs TLS: give --certificate and --key, or let "
+                "a proxy with TLS forward to a loopback address."
+            )
+        if is_unspecified(self.host) and not self.url:
+            raise click.UsageError(f"{self.host} is no address that members can use: give theirs with --url.")
+        return self._replace(url=checked_url(self.url) if self.url else "")
+
+    def local(self, port: int) -> str:
+        """Return the URL on this machine, with the port that was bound."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{port}"
+
+
+def _serve(database: str, address: _Address, promise: Promise, copies: RawStore | None) -> None:
+    """Serve a team until interrupted. `copies` is the store of full copies."""
+    from ..archiver.redaction.redactor import Redactor
+    from ..team.server.app import ServerSettings, TeamServer
+    from ..team.server.database import TeamDatabase
+    from ..team.server.serving import http_server, listening
+    from ..team.server.site import site
+
+    with closing(TeamDatabase(database)) as connections, listening(address.host, address.port) as listener:
+        local = address.local(listener.getsockname()[1])
+        settings = ServerSettings(address.url or local, __version__, promise)
         team_server = TeamServer(connections, settings, Redactor(os.urandom(16)), raw_store=copies)
         team_server.embedder.embed(["first"])  # loads the model, so that the first search is as fast as the others
-        app = site(team_server)
-        server = http_server(app, certificate, key)
+        server = http_server(site(team_server), address.certificate, address.key)
         behind = "" if settings.url == local else f" (on {local})"
         with suppress(KeyboardInterrupt):  # also SIGTERM
             click.echo(f"Serving the team at {settings.url}{behind}. Press Ctrl-C to stop.", err=True)
@@ -139,19 +174,6 @@ def serve(
 def _check_both(first: str, one: object, second: str, other: object) -> None:
     if (one is None) != (other is None):
         raise click.UsageError(f"Give both {first} and {second}.")
-
-
-def _check_host(host: str, url: str, *, has_certificate: bool) -> None:
-    """Raise `UsageError` for an address that other machines reach without TLS, or that members cannot use."""
-    from ..team.server.serving import is_loopback, is_unspecified
-
-    if not is_loopback(host) and not has_certificate:
-        raise click.UsageError(
-            f"{host} is reachable from other machines, so it needs TLS: give --certificate and --key, or let a proxy "
-            "with TLS forward to a loopback address."
-        )
-    if is_unspecified(host) and not url:
-        raise click.UsageError(f"{host} is no address that members can use: give theirs with --url.")
 
 
 def _opened(place: str, key: Path) -> RawStore:
@@ -301,7 +323,7 @@ def revoke(
 ) -> None:
     """Refuse the machines and tokens of PERSON from now on.
 
-    What PERSON shared stays; `palaver team remove` deletes it too. A revoked machine can join again with a new code. With
+    What PERSON shared stays; `palaver team remove` deletes it. A revoked machine can join again with a new code. With
     --machine, the tokens of PERSON for agents and browsers still work.
     """
     with _administering(database, data) as connection:
