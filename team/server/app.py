@@ -37,6 +37,7 @@ from .database import TeamDatabase
 from .erasure import Promise
 from .identity import Caller
 from .migration import latest
+from .rate_limit import SECONDS, RateLimit
 from .raw_store import RawStore
 from .team_index import TeamIndex
 
@@ -45,6 +46,10 @@ _BODY_MAX: Final = 64_000_000
 _SMALL_MAX: Final = 100_000
 """Maximum bytes of a request without a token."""
 _THREADS: Final = 16
+_CHALLENGES: Final = 120
+"""Maximum number of challenges in a minute for one address. A machine needs one in 15 minutes."""
+_FAILED_JOINS: Final = 10
+"""Maximum number of wrong join codes in a minute from one address."""
 
 Lifespan: TypeAlias = Callable[[Starlette], AbstractAsyncContextManager[None]]
 _Request = TypeVar("_Request")
@@ -83,6 +88,7 @@ class TeamServer:
         self.raw_store = raw_store
         self._redactor = redactor
         self._limiter = CapacityLimiter(_THREADS)
+        self._challenges, self._failed_joins = RateLimit(_CHALLENGES), RateLimit(_FAILED_JOINS)
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of the protocol."""
@@ -129,9 +135,18 @@ class TeamServer:
         return reply(Hello(PROTOCOL, latest(), settings.version, RULES, self.embedder.name, has_store))
 
     async def _join(self, request: Request) -> Response:
-        return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
+        address = _address(request)
+        self._failed_joins.check(address)
+        try:
+            return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
+        except TeamRefused as problem:
+            if problem.status == identity.WRONG_CODE:
+                self._failed_joins.count(address)
+            raise
 
     async def _challenge(self, request: Request) -> Response:
+        self._challenges.check(_address(request))
+        self._challenges.count(_address(request))
         return reply(await self.run(identity.challenge, self.database, await parsed(request, ChallengeRequest)))
 
     async def _token(self, request: Request) -> Response:
@@ -214,7 +229,14 @@ def refusal(problem: TeamRefused) -> Response:
     response = reply(Refusal(str(problem), problem.hint), problem.status)
     if problem.status == 401:
         response.headers["www-authenticate"] = "Bearer"
+    if problem.status == 429:
+        response.headers["retry-after"] = str(SECONDS)
     return response
+
+
+def _address(request: Request) -> str:
+    """Return the address of the client. Behind a proxy on this machine, it is the one that the proxy states."""
+    return request.client.host if request.client else ""
 
 
 def _answering(handler: _Handler) -> _Handler:

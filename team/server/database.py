@@ -1,7 +1,10 @@
 """Connections of the server to PostgreSQL. Row security restricts each transaction to a team and a person."""
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -52,7 +55,7 @@ class TeamDatabase:
         """Run a transaction that sees the rows of a team that a person may see, or none without a team.
 
         Raises:
-            TeamRefused: The database cannot answer, refuses a value, or row security refuses a row.
+            TeamRefused: The database cannot answer, fails, refuses a value, or row security refuses a row.
         """
         try:
             with self._pool.connection() as connection:
@@ -66,6 +69,11 @@ class TeamDatabase:
             raise TeamRefused("Another person owns this item", hint="Nothing was stored.", status=403) from None
         except (psycopg.OperationalError, PoolTimeout):
             raise TeamRefused("The database of the team does not answer", hint="Try again later.", status=503) from None
+        except psycopg.Error as error:
+            # Its message and its traceback can quote rows.
+            log = logging.getLogger(__name__)
+            log.error("SQLSTATE %s in %s", error.sqlstate, _function_of(error))  # noqa: TRY400
+            raise TeamRefused("The server failed", hint="See its log.", status=500) from None
 
 
 def scope(connection: Database, team: UUID | None, person: UUID | None = None) -> None:
@@ -93,6 +101,13 @@ def administering(url: str) -> Generator[Database]:
             f"The database cannot be used: {str(error).strip()}",
             hint="Give the URL of the role that ran `palaver team migrate`.",
         ) from None
+
+
+def _function_of(error: psycopg.Error) -> str:
+    """Return the file and the name of the function of this package whose statement failed."""
+    folder = Path(__file__).parent
+    frames = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).parent == folder]
+    return f"{Path(frames[-1].filename).name}: {frames[-1].name}" if frames else "another package"
 
 
 def _check(connection: Database) -> None:

@@ -165,6 +165,23 @@ def test_an_agent_searches_and_reads_what_a_colleague_shares(
     connected(url, token(urls, people.ann, f"{url}/mcp"), era, scenario)
 
 
+def test_an_agent_is_offered_only_kinds_that_a_team_shares(people: People, url: str, urls: DatabaseUrls) -> None:
+    """Documents, code and computed lists are neither in the schema nor accepted."""
+    kinds = ["observation", "exchange", "memory"]
+
+    async def scenario(client: Client) -> None:
+        search = (await client.list_tools()).tools[0]
+        assert search.input_schema["properties"]["kind"]["enum"] == kinds
+        for kind in ("document", "code", "command"):
+            refused = await client.call_tool("search", {"query": KETTLE, "kind": kind})
+            assert refused.is_error
+            assert "'observation', 'exchange' or 'memory'" in text_of(refused)
+        found = await client.call_tool("search", {"query": KETTLE, "kind": "exchange"})
+        assert KETTLE in text_of(found)
+
+    connected(url, token(urls, people.ann, f"{url}/mcp"), ERAS[-1], scenario)
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_ids_of_another_team_are_unknown(people: People, url: str, urls: DatabaseUrls, era: str) -> None:
     """An agent with the IDs of a hit gets nothing, neither with that of the protocol nor with that of the tools."""

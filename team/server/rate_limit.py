@@ -1,0 +1,51 @@
+"""Limit of the requests of one address in a minute, in the memory of a server. It protects requests without a token."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from ...core.errors import TeamRefused
+
+SECONDS: Final = 60
+"""Length of the window in which requests are counted. It is also the value of `Retry-After`."""
+_IPV6_NETWORK: Final = 64
+"""Bits of an IPv6 address that count. One machine can use all addresses with the same beginning."""
+
+
+class RateLimit:
+    """Count of requests by address. All counts begin anew every minute, so that they need little memory."""
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Allow at most `most` requests of an address in a minute."""
+        self._most, self._clock = most, clock
+        self._window, self._counts = 0.0, Counter[str]()
+
+    def check(self, address: str) -> None:
+        """Refuse an address that has used its requests.
+
+        Raises:
+            TeamRefused: The address has used its requests of this minute.
+        """
+        self._begin()
+        if self._counts[_network(address)] >= self._most:
+            raise TeamRefused("Too many requests of this address", hint=f"Try again in {SECONDS} seconds.", status=429)
+
+    def count(self, address: str) -> None:
+        """Count a request of an address."""
+        self._begin()
+        self._counts[_network(address)] += 1
+
+    def _begin(self) -> None:
+        window = self._clock() // SECONDS
+        if window != self._window:
+            self._window, self._counts = window, Counter[str]()
+
+
+def _network(address: str) -> str:
+    try:
+        number = ip_address(address)
+    except ValueError:
+        return address
+    return str(int(number) >> 128 - _IPV6_NETWORK) if isinstance(number, IPv6Address) else address
