@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Final, LiteralString
+from typing import Final
 from uuid import UUID
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from ...archiver.store import StoredObservation
 from ...archiver.store.exchange_table import ExchangeLocation
 from ...core import ids, tokens
-from ...core.conversation import Exchange, Session
+from ...core.conversation import Exchange
 from ...core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive, TooManyIds, UnknownIds
 from ...core.memory import Memory, MemoryState, MemoryStats, StoredMemory
 from ...core.observation import SUMMARY, Observation
@@ -49,104 +49,13 @@ from .candidates import TeamCandidates
 from .database import Database, TeamDatabase
 from .raw_objects import FullCopies, names_of
 from .raw_store import RawStore
+from .shared_items import Item, SharedItems
 
 _BATCH: Final = 20
 """Number of events whose items are loaded at once."""
 TURN_MAX: Final = 100_000
 """Maximum characters of a turn that the tools read. Their replies show fewer, and choosing them takes time."""
 _DETAILED: Final = {ItemKind.EXCHANGE, ItemKind.OBSERVATION, ItemKind.MEMORY}
-
-
-class _Item(Struct, frozen=True):
-    """Shared item. `event` is the key of the exchange of an observation, and otherwise `key`."""
-
-    key: int
-    id: UUID
-    kind: str
-    event: int
-    session: int
-    session_id: UUID | None
-    person: str
-    project: str
-    path: str
-    at: int | None
-    body: bytes
-
-    @property
-    def place(self) -> str:
-        """Path of the transcript."""
-        return f"{self.session_id}/{self.path}" if self.session_id and self.path else ""
-
-    @property
-    def label(self) -> str:
-        """Project and person."""
-        return f"{self.project} ({self.person})"
-
-
-_SELECT: Final = """SELECT i.key, i.id, i.kind, coalesce(e.key, i.key), coalesce(s.key, 0), i.session, p.name,
-        i.project, coalesce(nullif(i.path, ''), e.path, ''), i.at, i.body
-    FROM palaver.item i JOIN palaver.person p ON p.team = i.team AND p.id = i.person
-    LEFT JOIN palaver.item e ON e.team = i.team AND e.id = i.event
-    LEFT JOIN palaver.item s ON s.team = i.team AND s.id = i.session
-    WHERE i.team = %(team)s"""
-
-
-class _Items:
-    """Items that one search has loaded."""
-
-    def __init__(self, connection: Database, team: UUID) -> None:
-        self._connection, self._team = connection, team
-        self.items: dict[int, _Item] = {}
-        self._sessions: dict[int, Session] = {}
-
-    def of_keys(self, keys: Iterable[int]) -> dict[int, _Item]:
-        """Return the items with these keys."""
-        listed = [*keys]
-        if missing := [key for key in listed if key not in self.items]:
-            self._select("AND i.key = ANY(%(keys)s)", keys=missing)
-        return {key: self.items[key] for key in listed if key in self.items}
-
-    def of_ids(self, names: Sequence[UUID]) -> list[_Item]:
-        """Return the items with these IDs."""
-        return self._select("AND i.id = ANY(%(names)s)", names=[*names])
-
-    def keys_of(self, person: UUID, keys: Sequence[int]) -> set[int]:
-        """Return those of these keys whose items a person shares."""
-        rows = self._connection.execute(
-            "SELECT key FROM palaver.item WHERE team = %s AND person = %s AND key = ANY(%s)",
-            (self._team, person, [*keys]),
-        )
-        return {key for (key,) in rows}
-
-    def observations_of(self, events: Sequence[int]) -> dict[int, list[_Item]]:
-        """Return the observations of each of these exchanges, in the order in which they were shared."""
-        observations: dict[int, list[_Item]] = {}
-        rows = self._select("AND e.key = ANY(%(keys)s) AND i.kind = 'observation'", keys=[*events])
-        for item in sorted(rows, key=lambda item: item.key):
-            observations.setdefault(item.event, []).append(item)
-        return observations
-
-    def observations_in(self, sessions: Iterable[int]) -> list[_Item]:
-        """Return all observations of these sessions."""
-        return self._select("AND s.key = ANY(%(keys)s) AND i.kind = 'observation'", keys=[*sessions])
-
-    def exchanges_in(self, session: UUID, path: str) -> list[_Item]:
-        """Return the exchanges of a transcript."""
-        conditions = "AND i.session = %(session)s AND i.path = %(path)s AND i.kind = 'exchange'"
-        return self._select(conditions, session=session, path=path)
-
-    def session(self, key: int) -> Session:
-        """Return a session, which is empty if it is not shared."""
-        if key not in self._sessions:
-            item = self.of_keys([key]).get(key)
-            self._sessions[key] = json.decode(item.body, type=Session) if item else Session("", "")
-        return self._sessions[key]
-
-    def _select(self, conditions: LiteralString, **values: Any) -> list[_Item]:
-        rows = self._connection.execute(f"{_SELECT} {conditions}", {"team": self._team, **values})
-        items = [_Item(*row) for row in rows]
-        self.items |= {item.key: item for item in items}
-        return items
 
 
 class TeamIndex:
@@ -194,7 +103,7 @@ class TeamIndex:
         if not 1 <= len(public_ids) <= IDS_MAX:
             raise TooManyIds(len(public_ids), IDS_MAX)
         with self._database.transaction(self._team, self._person) as connection:
-            items = _Items(connection, self._team)
+            items = SharedItems(connection, self._team)
             by_key = items.of_keys(key for public in public_ids if (key := ids.key(public)) is not None)
             by_id = {str(item.id): item for item in items.of_ids([*filter(None, map(_uuid, public_ids))])}
             named = {public: by_id.get(public.lower()) or _named(by_key, public) for public in public_ids}
@@ -213,20 +122,21 @@ class TeamIndex:
         folder, _, name = path.partition("/")
         session = _uuid(folder)
         with self._database.transaction(self._team, self._person) as connection:
-            items = _Items(connection, self._team)
+            items = SharedItems(connection, self._team)
             shared = items.exchanges_in(session, name) if session else []
             if not shared:
                 raise PathOutsideArchive(path)
-            session_shared = items.session(shared[0].session)
+            exchanges = items.exchanges(item.key for item in shared)
             copies = FullCopies(self._raw_store, names_of(connection, self._team, [item.id for item in shared]))
-        exchanges = {item.id: json.decode(item.body, type=Exchange) for item in shared}
-        ordered = copies.complete(exchanges, start_line, end_line, longest)
-        excerpt = _excerpt(session_shared, shared[0], ordered, start_line, end_line)
+        by_id = {item.id: exchanges[item.key] for item in shared}
+        excerpt = _excerpt(
+            items, shared[0], copies.complete(by_id, start_line, end_line, longest), start_line, end_line
+        )
         return copies.labelled(excerpt, shared[0].project, shared[0].person)
 
     def _search(self, connection: Database, query: Query, without: UUID | None, *, snippets: bool) -> _Search:
         engine = Engine(TeamCandidates(connection, self._team, self._embedder.name), self._embedder)
-        return _Search(_Items(connection, self._team), engine, query, without, snippets=snippets)
+        return _Search(SharedItems(connection, self._team), engine, query, without, snippets=snippets)
 
 
 class _Search:
@@ -236,7 +146,9 @@ class _Search:
     follow because an own item is relevant.
     """
 
-    def __init__(self, items: _Items, engine: Engine, query: Query, without: UUID | None, *, snippets: bool) -> None:
+    def __init__(
+        self, items: SharedItems, engine: Engine, query: Query, without: UUID | None, *, snippets: bool
+    ) -> None:
         self._items, self._engine, self._query, self._without = items, engine, query, without
         self._ranked = self._of_others(self._rank())
         self._terms = SearchTerms.of(self._ranked.query, engine.snapshot) if snippets else None
@@ -244,7 +156,7 @@ class _Search:
         is_shown = self._ranked.relevant or query.weak
         page = list(islice(self._representatives(), query.limit + 1)) if is_shown else []
         self._page, self._is_last = page[: query.limit], len(page) <= query.limit
-        items.of_keys({self._item(choice).session for choice in self._page})  # all sessions of the page at once
+        items.exchanges(choice.event.key for choice in self._page)  # all at once
 
     def results(self) -> Results:
         """Return the page."""
@@ -311,15 +223,18 @@ class _Search:
 
     def _choose(self, events: Sequence[Event]) -> Iterator[Representative]:
         """Yield the representative of each event in which an item satisfies the filters."""
-        filters, keys = self._query.filters, [event.key for event in events]
-        own, learned = self._items.of_keys(keys), self._items.observations_of(keys)
-        every = [*keys, *(item.key for items in learned.values() for item in items)]
+        filters, keys, items = self._query.filters, [event.key for event in events], self._items
+        items.load(keys)
+        own = items.of_keys(keys)
+        learned = {key: items.observations_of(item) for key, item in own.items()}
+        every = [*keys, *(lesson.key for lessons in learned.values() for lesson in lessons)]
         allowed = self._engine.snapshot.allowed(filters, every) if filters else set(every)
         for event in events:
             item = own.get(event.key)
             if item is None:
                 continue
-            observations = [_observation(lesson) for lesson in learned.get(event.key, ()) if lesson.key in allowed]
+            session = items.session_key(item)
+            observations = [_observation(items, lesson) for lesson in learned[event.key] if lesson.key in allowed]
             if filters.types or filters.concepts:
                 observations = [stored for stored in observations if matches_labels(stored.observation, filters)]
             passes = event.key in allowed
@@ -328,12 +243,12 @@ class _Search:
                     yield Representative(event, standalone=_memory(item))
             elif item.kind == ItemKind.OBSERVATION:  # its exchange is not shared
                 if passes:
-                    yield Representative(event, _observation(item), session=item.session)
+                    yield Representative(event, _observation(items, item), session=session)
             elif observations:
                 best = best_observation(event, observations, (), exchange_passes=passes)
-                yield Representative(event, best, session=item.session)
+                yield Representative(event, best, session=session)
             elif passes:
-                yield Representative(event, session=item.session)
+                yield Representative(event, session=session)
 
     def _by_session(self, choices: Iterable[Representative]) -> Iterator[Representative]:
         """Yield the first hit of each session, with the card of the session if it has one."""
@@ -341,12 +256,12 @@ class _Search:
         for choice in choices:
             if choice.session:
                 first.setdefault(choice.session, choice)
-        cards = {item.session: _observation(item) for item in self._items.observations_in(first)}
-        cards = {session: card for session, card in cards.items() if card.observation.is_summary}
+        learned = [_observation(self._items, item) for item in self._items.observations_in(first)]
+        cards = {stored.session: stored for stored in learned if stored.observation.is_summary}
         for session, choice in first.items():
             yield replace(choice, observation=cards.get(session, choice.observation))
 
-    def _item(self, choice: Representative) -> _Item:
+    def _item(self, choice: Representative) -> Item:
         key = choice.observation.key if choice.observation else choice.event.key
         return self._items.of_keys([key])[key]
 
@@ -355,13 +270,13 @@ class _Search:
         if isinstance(choice.standalone, StoredMemory):
             hit, texts = memory_hit(choice.event, choice.standalone), list[str]()
         else:
-            parent = self._items.of_keys([choice.event.key])[choice.event.key]
-            exchange = json.decode(parent.body, type=Exchange) if parent.kind == ItemKind.EXCHANGE else None
-            session = self._items.session(item.session)
+            items, session = self._items, self._items.session_of(item)
+            exchange = items.exchanges([choice.event.key]).get(choice.event.key)
             span = exchange.span if exchange else None
             lines = (span.start_line, span.end_line) if span else (1, 1)
-            place = ExchangeLocation(*lines, item.project, session.native_id, item.place, item.session, 0, "")
-            hit = exchange_hit(choice, place, exchange_observation(exchange) if exchange else None)
+            place = ExchangeLocation(*lines, item.project, session.native_id, items.path_of(item), 0, 0, "")
+            shown = exchange_observation(exchange) if exchange and choice.observation is None else None
+            hit = exchange_hit(choice, place, shown)
             hit = replace(hit, session_title=session.title)
             match = choice.event.best_match
             first, last = (match.start_line, match.end_line) if match else lines
@@ -379,14 +294,19 @@ def _batches(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
     return (events[start : start + _BATCH] for start in range(0, len(events), _BATCH))
 
 
-def _observation(item: _Item) -> StoredObservation:
+def _observation(items: SharedItems, item: Item) -> StoredObservation:
     observation = json.decode(item.body, type=Observation)
     return StoredObservation(
-        item.key, item.event, item.session, observation, observation.tokens, observation.is_summary
+        item.key,
+        items.event_of(item).key,
+        items.session_key(item),
+        observation,
+        observation.tokens,
+        observation.is_summary,
     )
 
 
-def _memory(item: _Item) -> StoredMemory:
+def _memory(item: Item) -> StoredMemory:
     at = item.at or 0
     return StoredMemory(item.key, json.decode(item.body, type=Memory), MemoryStats(), MemoryState.ACTIVE, at, at)
 
@@ -398,20 +318,20 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _named(items: dict[int, _Item], public: str) -> _Item | None:
+def _named(items: dict[int, Item], public: str) -> Item | None:
     """Return the item with a public ID, whose prefix must be that of its kind."""
     key = ids.key(public)
     item = items.get(key) if key is not None else None
     return item if item and ids.canonical(public) == ids.canonical(ids.show(item.kind, item.key)) else None
 
 
-def _detail(items: _Items, item: _Item) -> Detail:
-    session = items.session(item.session)
+def _detail(items: SharedItems, item: Item) -> Detail:
+    session = items.session_of(item)
     lines: tuple[int, int] | None = None
     if item.kind == ItemKind.MEMORY:
         observation = memory_observation(_memory(item))
     elif item.kind == ItemKind.EXCHANGE:
-        exchange = json.decode(item.body, type=Exchange)
+        exchange = items.exchanges([item.key])[item.key]
         observation, lines = exchange_observation(exchange), (exchange.span.start_line, exchange.span.end_line)
     else:
         observation = json.decode(item.body, type=Observation)
@@ -425,7 +345,7 @@ def _detail(items: _Items, item: _Item) -> Detail:
         branch=session.branch,
         session_id=session.native_id,
         session_title=session.title.removeprefix(SUMMARY),
-        path=item.place,
+        path=items.path_of(item),
         start_line=start,
         end_line=end,
         tokens=observation.tokens,
@@ -433,12 +353,13 @@ def _detail(items: _Items, item: _Item) -> Detail:
 
 
 def _excerpt(
-    session: Session, item: _Item, exchanges: Sequence[Exchange], start: int, end: int | None
+    items: SharedItems, item: Item, exchanges: Sequence[Exchange], start: int, end: int | None
 ) -> TranscriptExcerpt:
+    session, path = items.session_of(item), items.path_of(item)
     total = max(exchange.span.end_line for exchange in exchanges)
     last = total if end is None else min(end, total)
     if start < 1 or start > total or last < start:
-        raise InvalidLineRange(f"{item.place} has shared lines up to {total}")
+        raise InvalidLineRange(f"{path} has shared lines up to {total}")
     kept = [
         replace(exchange, turns=turns)
         for exchange in exchanges
@@ -448,7 +369,7 @@ def _excerpt(
     if exceed_budget(kept, EXCERPT_BUDGET):
         kept, next_line = within_budget(kept, EXCERPT_BUDGET)
     return TranscriptExcerpt(
-        path=item.place,
+        path=path,
         session_id=session.native_id,
         kind=session.kind,
         parent_id=session.parent_id,
