@@ -30,7 +30,7 @@ from ...search.index.vector_index import Array, VectorIndex
 from ...search.model.embedding import TokenVectors
 from ...search.query.query_analysis import AnalyzedQuery
 from ...search.query.tokenizer import label, path_label, project_labels, spaced, stems, terms
-from .search_rows import ALL, STEMS, Database, as_text, label_of, quoted
+from .search_rows import ALL, STEMS, Database, as_array, as_text, label_of, quoted
 
 PROBES: Final = 6
 """Maximum number of terms of a query that search the index: the rarest ones."""
@@ -138,7 +138,7 @@ class TeamCandidates(TermStatistics):
 
     def resolve(self, query: AnalyzedQuery, size: int | None = None) -> AnalyzedQuery:
         """See `TermStatistics.resolve`."""
-        self._count(terms(query.text))
+        self._count([*terms(query.text), *stems(spaced(query.text))])  # the second ones are for pairs of terms
         return super().resolve(query, size)
 
     def names(self, field: str) -> set[str]:
@@ -201,14 +201,16 @@ class TeamCandidates(TermStatistics):
         rows = self._connection.execute(
             "SELECT entry FROM palaver.text_candidates(%s, %s::real[], %s, %s, %s, %s)",
             ([*probes], [*weights], *conditions, most),
-        )
+            binary=True,
+        ).fetchall()
         return [row[0] for row in rows]
 
     def _load(self, numbers: Sequence[int]) -> list[_Entry]:
-        missing = [number for number in numbers if number not in self._entries]
         rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM palaver.entry WHERE team = %s AND id = ANY(%s)", (self._team, missing)
-        )
+            f"SELECT {_COLUMNS} FROM palaver.entry WHERE team = %s AND id = ANY(%s)",
+            (self._team, as_array(number for number in numbers if number not in self._entries)),
+            binary=True,
+        ).fetchall()
         self._entries |= {row[0]: _Entry(*row) for row in rows}
         return [self._entries[number] for number in numbers if number in self._entries]
 
@@ -217,8 +219,9 @@ class TeamCandidates(TermStatistics):
         rows = self._connection.execute(
             f"""SELECT {_COLUMNS} FROM palaver.entry WHERE team = %s AND item = ANY(%s) AND at >= %s AND at < %s
             AND (%s = '' OR tsv @@ %s::tsquery)""",
-            (self._team, [*items], since, until, needed, needed or None),
-        )
+            (self._team, as_array(items), since, until, needed, needed or None),
+            binary=True,
+        ).fetchall()
         entries = [_Entry(*row) for row in rows]
         self._entries |= {entry.id: entry for entry in entries}
         return entries
@@ -279,7 +282,7 @@ class TeamCandidates(TermStatistics):
         text = as_text(vector)
         if not filters:
             rows = self._connection.execute(
-                "SELECT * FROM palaver.nearest_vectors(%s::halfvec, %s, %s)", (text, self._model, limit)
+                "SELECT * FROM palaver.nearest_vectors(%s::halfvec, %s, %s)", (text, self._model, limit), binary=True
             ).fetchall()
             return _vector_matches(rows)
         conditions, clauses = _Conditions.of(_without_roles(filters)), list[LiteralString]()
@@ -309,7 +312,7 @@ class TeamCandidates(TermStatistics):
             """SELECT DISTINCT ON (item, part = 0) item, event, part, 1 - (vec <=> %s::halfvec) AS cosine
             FROM palaver.embedding WHERE team = %s AND model = %s AND event = ANY(%s)
             ORDER BY item, part = 0, cosine DESC""",
-            (as_text(vector), self._team, self._model, events.tolist()),
+            (as_text(vector), self._team, self._model, as_array(events.tolist())),
             binary=True,
         ).fetchall()
         return _vector_matches(rows)
@@ -320,9 +323,9 @@ class TeamCandidates(TermStatistics):
         rows = self._connection.execute(
             """SELECT item, event, part, halfvec_send(vec), bits FROM palaver.embedding
             WHERE team = %s AND model = %s AND event = ANY(%s)""",
-            (self._team, self._model, events.tolist()),
+            (self._team, self._model, as_array(events.tolist())),
             binary=True,
-        )
+        ).fetchall()
         texts = [
             StoredVector(item, event, part, np.frombuffer(sent, ">f2", offset=4).astype("<f2").tobytes(), tokens)
             for item, event, part, sent, tokens in rows

@@ -368,6 +368,11 @@ def as_text(vector: np.typing.NDArray[Any]) -> str:
     return "[" + ",".join(map(repr, vector.tolist())) + "]"
 
 
+def as_array(numbers: Iterable[int]) -> str:
+    """Return an array in the text format of PostgreSQL. psycopg takes 5 us a number."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
 def _tsvector(words: Sequence[str], labels: Iterable[str]) -> str:
     places: dict[str, list[int]] = {}
     for position, word in enumerate(words, 1):

@@ -15,6 +15,7 @@ from msgspec import Struct, json
 from ...core.conversation import Exchange, Session
 from ..protocol import ItemKind
 from .database import Database
+from .search_rows import as_array
 
 
 class Item(Struct, frozen=True):
@@ -67,13 +68,13 @@ class SharedItems:
 
     def load(self, keys: Sequence[int]) -> None:
         """Load the items with these keys, the observations of those that are exchanges, and the sessions of all."""
-        self._add(_WITH_RELATED, keys=[*keys])
+        self._add(_WITH_RELATED, keys=as_array(keys))
 
     def of_keys(self, keys: Iterable[int]) -> dict[int, Item]:
         """Return the items with these keys, each with its exchange and its session."""
         listed = [*keys]
         if missing := [key for key in listed if key not in self._by_key]:
-            self._add_related(self._select("AND i.key = ANY(%(keys)s)", keys=missing))
+            self._add_related(self._select("AND i.key = ANY(%(keys)s)", keys=as_array(missing)))
         return {key: self._by_key[key] for key in listed if key in self._by_key}
 
     def of_ids(self, names: Sequence[UUID]) -> list[Item]:
@@ -132,9 +133,9 @@ class SharedItems:
         if missing := [key for key in listed if key not in self._exchanges]:
             rows = self._connection.execute(
                 "SELECT key, body FROM palaver.item WHERE team = %s AND key = ANY(%s)",
-                (self._team, missing),
+                (self._team, as_array(missing)),
                 binary=True,
-            )
+            ).fetchall()
             self._exchanges |= {key: json.decode(body, type=Exchange) for key, body in rows}
         return {key: self._exchanges[key] for key in listed if key in self._exchanges}
 
@@ -149,7 +150,7 @@ class SharedItems:
         return self._add(f"{_SELECT} {conditions}", **values)
 
     def _add(self, statement: LiteralString, **values: Any) -> list[Item]:
-        rows = self._connection.execute(statement, {"team": self._team, **values}, binary=True)
+        rows = self._connection.execute(statement, {"team": self._team, **values}, binary=True).fetchall()
         items = [Item(*row) for row in rows]
         for item in items:
             self._by_key[item.key] = self._by_id[item.id] = item

@@ -276,7 +276,8 @@ class _Search:
             lines = (span.start_line, span.end_line) if span else (1, 1)
             place = ExchangeLocation(*lines, item.project, session.native_id, items.path_of(item), 0, 0, "")
             shown = exchange_observation(exchange) if exchange and choice.observation is None else None
-            hit = exchange_hit(choice, place, shown)
+            stored = choice.observation and replace(choice.observation, tokens=choice.observation.observation.tokens)
+            hit = exchange_hit(replace(choice, observation=stored), place, shown)
             hit = replace(hit, session_title=session.title)
             match = choice.event.best_match
             first, last = (match.start_line, match.end_line) if match else lines
@@ -295,13 +296,14 @@ def _batches(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
 
 
 def _observation(items: SharedItems, item: Item) -> StoredObservation:
+    """Return an observation without its estimated tokens, which only hits show."""
     observation = json.decode(item.body, type=Observation)
     return StoredObservation(
         item.key,
         items.event_of(item).key,
         items.session_key(item),
         observation,
-        observation.tokens,
+        0,
         observation.is_summary,
     )
 

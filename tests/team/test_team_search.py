@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Session, Span, Speaker, Turn
 from palaver.core.errors import InvalidInput, InvalidLineRange, PathOutsideArchive, UnknownIds
-from palaver.core.observation import Evidence, Observation, ObservationType
+from palaver.core.observation import SUMMARY, Evidence, Observation, ObservationType
 from palaver.core.query import Filters, Query
 from palaver.search.index.vector_index import packed
 from palaver.search.model.embedding import Embedder
@@ -175,6 +175,17 @@ def test_a_session_has_a_limited_number_of_hits(kitchen: Kitchen) -> None:
     assert len(index.find(Query.parse("kettle", per_session=0, limit=20)).hits) == 7
     by_session = index.find(Query.parse("kettle", by="session")).hits
     assert [hit.session_id for hit in by_session] == ["native-s"]
+
+
+def test_a_session_is_represented_by_its_card(kitchen: Kitchen) -> None:
+    """A search for sessions shows the card, also if another observation was shared later."""
+    push(kitchen.ann, shared_session("s"), said("one", KETTLE, session="s"))
+    card = Observation(ObservationType.GENERAL, f"{SUMMARY}Brass kettles")
+    push(kitchen.ann, item(ItemKind.OBSERVATION, card, "card", event=item_id("one"), session=item_id("s")))
+    push(kitchen.ann, learned("later", "one", KETTLE, session="s"))
+
+    [hit] = kitchen.search(kitchen.bob).find(Query.parse("brass kettle", by="session")).hits
+    assert (hit.type, hit.title) == ("session", "Brass kettles")
 
 
 def test_pages_follow_each_other(kitchen: Kitchen) -> None:
