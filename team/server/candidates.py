@@ -245,9 +245,7 @@ class TeamCandidates(TermStatistics):
         if not entries:
             return TextMatches.none()
         idf = np.array([self.idf_of_term(word) for word in words])
-        forms = [f" {word} " for word in words]
-        counts = np.array([[entry.stems.count(form) for form in forms] for entry in entries], dtype=np.float64)
-        counts = counts.reshape(len(entries), len(forms))
+        counts = _counts(entries, words)
         mean = self._counts[STEMS] / max(1, self.entries)
         lengths = np.array([entry.length for entry in entries]) / max(mean, 1e-9)
         weakening = _K1 * (1 - _B + _B * lengths[:, None])
@@ -376,6 +374,19 @@ class TeamCandidates(TermStatistics):
     def is_narrow(self, filters: Filters) -> bool:  # noqa: ARG002 - part of the protocol
         """Return False: PostgreSQL would have to count the entries first."""
         return False
+
+
+def _counts(entries: Sequence[_Entry], words: Sequence[str]) -> Integers:
+    """Return how often each word occurs in each entry, shape (entries, words). Words are distinct."""
+    columns, lengths, places = list[int](), list[int](), {word: column for column, word in enumerate(words)}
+    for entry in entries:
+        occurring = [places[stem] for stem in entry.stems.split() if stem in places]
+        columns += occurring
+        lengths.append(len(occurring))
+    rows = np.repeat(np.arange(len(entries)), lengths)
+    cells = rows * len(words) + np.array(columns, dtype=np.int64)
+    counts: Integers = np.bincount(cells, minlength=len(entries) * len(words)).reshape(len(entries), len(words))
+    return counts
 
 
 def _vector_matches(rows: Sequence[tuple[int, int, int, float]]) -> VectorMatches:

@@ -86,7 +86,7 @@ def _of_team(tool: Tool) -> Tool:
     """Return a tool that offers only kinds of hits that a team shares."""
     if "kind" not in tool.arguments.model_fields:
         return tool
-    kinds = cast("Any", Literal)[tuple(map(str, _KINDS))]
+    kinds: Any = cast("Any", Literal)[tuple(map(str, _KINDS))]
     kind = Annotated[kinds | None, Field(description="Only hits of this kind")]
     return replace(tool, arguments=create_model(tool.name, __base__=tool.arguments, kind=(kind, None)))
 
