@@ -21,6 +21,7 @@ from .document import EditedUnit, UnitEdit
 from .observation import NEXT, OPEN, OUTCOME, Observation
 from .query import Query
 from .reports import KnownFix, NanoDollars, ProjectCommand
+from .text import states
 from .tokens import count
 
 BUDGET = 10_000
@@ -283,9 +284,13 @@ class SessionEntry(NamedTuple):
 
 
 def outcome_of(facts: Sequence[str], title: str) -> str:
-    """Return the first result among the facts of a session card, with its label, unless the title states it."""
-    results = (fact for fact in facts if fact.startswith(OUTCOME))
-    return next((fact for fact in results if fact.removeprefix(OUTCOME) != title), "")
+    """Return the first result among the facts of a session card, or the last one if the title states it, with its label.
+
+    The first result of a card is the largest one. The others follow in the order of time.
+    """
+    first, *others = [fact for fact in facts if fact.startswith(OUTCOME)] or [""]
+    results = (fact for fact in (first, *reversed(others)) if not states(title, fact.removeprefix(OUTCOME)))
+    return next(results, "")
 
 
 def gist_of(facts: Sequence[str], title: str) -> list[str]:

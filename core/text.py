@@ -387,16 +387,21 @@ def is_complete_sentence(text: str) -> bool:
 
 _LONG_WORD = re.compile(r"\w{4,}")
 _REPEATED = 0.7
-"""Minimum share of the long words of the shorter text that the other text must contain to count as a repetition.
+"""Minimum share of the long words of a text that another text must contain to state the same.
 
 Only the first five letters of each word are compared.
 """
 
 
-def repeats(text: str, other: str) -> bool:
-    """Return whether two texts share most of the long words of the shorter text."""
+def states(text: str, other: str) -> bool:
+    """Return whether a text contains most of the long words of another text."""
     words, others = ({word[:5].lower() for word in _LONG_WORD.findall(each)} for each in (text, other))
-    return bool(words and others) and len(words & others) >= _REPEATED * min(len(words), len(others))
+    return text == other or (bool(others) and len(words & others) >= _REPEATED * len(others))
+
+
+def repeats(text: str, other: str) -> bool:
+    """Return whether one of two texts states the other."""
+    return states(text, other) or states(other, text)
 
 
 _Part = TypeVar("_Part")

@@ -16,7 +16,7 @@ from ..core.observation import NEXT, OPEN, OUTCOME
 from ..core.query import LIMIT_MAX, Filters, Query
 from ..core.results import SessionOutline
 from ..core.runtime import Progress, silent
-from ..core.text import repeats
+from ..core.text import states
 from ..core.usage_report import UsageFilter, UsageGroup
 from ..search.archive_search import ArchiveSearch
 from ..search.present.details import items_of
@@ -109,7 +109,7 @@ def _done(session: SessionOutline, result: str) -> Iterator[DigestLine]:
     is_stated = not _repeats(session.title, asked) or (bool(outcomes) and session.title == asked)
     is_telling = bool(session.facts or result) and is_stated and _is_complete(session.title)
     if is_telling:
-        outcomes = [session.title, *(text for text in outcomes if not repeats(text, session.title))]
+        outcomes = [session.title, *(text for text in outcomes if not states(session.title, text))]
     if texts := [*dict.fromkeys(outcomes)]:
         yield DigestLine(texts[0], session.id, session.ended or session.started, tuple(texts[1:]))
 

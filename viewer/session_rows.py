@@ -10,7 +10,7 @@ from ..archiver.store.session_label_table import SessionLabel
 from ..archiver.store.session_list import SessionTotals
 from ..core.conversation import Milliseconds, SessionKind
 from ..core.observation import OUTCOME, ending_of
-from ..core.text import repeats
+from ..core.results import outcome_of
 from ..search.present.details import SessionNames
 
 _COLUMNS: Final = ("agent", "project", "duration", "tokens")
@@ -55,8 +55,7 @@ def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:
         facts = card.observation.facts if card else ()
         ending = ending_of(facts)
         title = (names[number].title or session.title or "Untitled session").removesuffix(f" ({ending})")
-        outcomes = (fact.removeprefix(OUTCOME) for fact in facts if fact.startswith(OUTCOME))
-        result = next((outcome for outcome in outcomes if not repeats(outcome, title)), "")
+        result = outcome_of(facts, title).removeprefix(OUTCOME)
         exchanges, tokens = totals.get(number, SessionTotals(0, 0))
         rows.append(
             SessionRow(
