@@ -829,6 +829,6 @@ def test_a_hit_whose_title_does_not_match_shows_why_it_was_found() -> None:
 def test_all_templates_are_compiled_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     """After `compile_all`, a page is rendered without compiling a template."""
     compile_all()
-    monkeypatch.setattr(Environment, "compile", lambda *_, **__: pytest.fail("a template was compiled"))
+    monkeypatch.delattr(Environment, "compile")
 
     assert "No project is archived yet" in Renderer().render("projects", projects=[], deleted="")
