@@ -284,7 +284,7 @@ class SessionEntry(NamedTuple):
 
 
 def outcome_of(facts: Sequence[str], title: str) -> str:
-    """Return the first result among the facts of a session card, or the last one if the title states it, with its label.
+    """Return the first result in the facts of a session card, or the last one if the title states it, with its label.
 
     The first result of a card is the largest one. The others follow in the order of time.
     """
