@@ -119,9 +119,13 @@ class RawStore:
             if check is None:
                 sealed = store._keys.seal(b"", _NO_TEAM.bytes, _CHECK.encode())
                 folder.transport.write(_CHECK, sealed)
-        except (SyncRefused, OSError) as error:
-            hint = error.hint if isinstance(error, SyncRefused) else "Give another --raw-store or --raw-key."
-            raise ConfigInvalid(f"The store of full copies cannot be used: {error}", hint=hint) from None
+        except OSError as error:
+            raise ConfigInvalid(
+                f"The store of full copies cannot be used: {error.filename or place}: {error.strerror or error}",
+                hint="Give another --raw-store or --raw-key.",
+            ) from None
+        except SyncRefused as error:
+            raise ConfigInvalid(f"The store of full copies cannot be used: {error}", hint=error.hint) from None
         try:
             if check is not None:
                 store._keys.open(check, _CHECK.encode())

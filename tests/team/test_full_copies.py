@@ -27,8 +27,8 @@ from palaver.search.model.embedder import load
 from palaver.team.client import offers
 from palaver.team.client.server_connection import ServerConnection
 from palaver.team.protocol import ItemKind
-from palaver.team.server import raw_objects
-from palaver.team.server.database import TeamDatabase
+from palaver.team.server import raw_objects, removal
+from palaver.team.server.database import TeamDatabase, administering
 from palaver.team.server.raw_store import ObjectFolder, RawStore
 from palaver.team.server.team_index import TeamIndex
 
@@ -481,6 +481,22 @@ def test_clean_deletes_withdrawn_objects_and_those_without_an_item(
     assert raw_objects.clean(urls.owner, ObjectFolder(raw_store.folder.place)) == 2
     assert objects(raw_store) == live | {new, foreign}
     raw_store.folder.delete([new, foreign])
+
+
+def test_the_copies_of_a_removed_person_are_cleaned(url: str, urls: DatabaseUrls, raw_store: RawStore) -> None:
+    """After `palaver team remove`, nobody reads the copies of the person, and `clean` deletes only their objects."""
+    before = objects(raw_store)
+    machines = [Machine(url, invited(urls, f"{name} {uuid4()}")) for name in ("Ann", "Bob")]
+    for machine in machines:
+        shared = exchange(f"a kettle {uuid4()}")
+        machine.push([shared, full_copy(shared, machine.joined.person_name)])
+    joined = machines[0].joined
+    with administering(urls.owner) as connection:
+        removal.remove(connection, UUID(joined.team), joined.person_name)
+    assert raw_objects.clean(urls.owner, raw_store.folder) == 1
+
+    [left] = objects(raw_store) - before
+    assert machines[1].joined.person_name.encode() in (raw_store.get(left) or b"")
 
 
 def test_the_key_belongs_to_the_store(tmp_path: Path) -> None:
