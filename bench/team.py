@@ -135,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder.chmod(0o755)
         text = _measured(corpus, folder, chosen.keep, chosen.rows)
     if chosen.write:
-        write_section("Team server", f"`python -m bench.team --write`; {machine_load()}\n\n{text}")
+        title = "Team server" if chosen.rows == _ROWS else f"Team server with {chosen.rows:,} entries"
+        write_section(title, f"`python -m bench.team --write`; {machine_load()}\n\n{text}")
     return 0
 
 

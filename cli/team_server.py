@@ -348,7 +348,8 @@ def remove(*, person: str, yes: bool, team_name: str, database: str | None, data
     """Refuse PERSON from now on, and delete everything that PERSON shared.
 
     Machines, tokens and join codes end, as with `revoke`. Conversations, observations, memories and use are deleted,
-    and no machine of PERSON can share them again. This cannot be undone. Without a terminal, --yes is required.
+    and no machine of PERSON can share them again. This cannot be undone. Without a terminal, --yes is required. The
+    next `palaver team clean` erases them from the disk, and their full copies.
     """
     _need_extra()
     from ..team.server import identity, removal

@@ -13,11 +13,12 @@ import pytest
 
 from palaver.core.errors import TeamDatabaseUnusable
 from palaver.team.protocol import Scope, TeamHits, TeamQuery
-from palaver.team.server import identity, removal
+from palaver.team.server import identity, raw_objects, removal
 from palaver.team.server.database import administering
 from palaver.team.server.erasure import clean
+from palaver.team.server.raw_store import RawStore
 
-from .members import Machine, Refused, exchange, invited, memory, request, usage
+from .members import Machine, Refused, exchange, full_copy, invited, memory, request, usage
 from .postgres import DatabaseUrls
 from .test_filters_removed import PERSON, TEAM, Mutation, mutate  # noqa: F401 - a fixture
 
@@ -122,6 +123,21 @@ def test_a_removal_is_erased_from_disk_by_the_next_cleaning(url: str, urls: Data
     removed(urls, ann)
 
     assert any(table.startswith("palaver.entry_") for table in clean(urls.owner))
+
+
+def test_full_copies_of_a_removed_person_are_deleted_by_the_next_cleaning(
+    url: str, urls: DatabaseUrls, raw_store: RawStore
+) -> None:
+    """The objects of the person leave their store, and those of others stay."""
+    ann, bob, _ = members(url, urls)
+    raw_objects.clean(urls.owner, raw_store.folder)
+    for machine in (ann, bob):
+        shared = exchange(f"the kettle of {machine.joined.person_name}")
+        machine.push([shared, full_copy(shared, "steam")])
+    removed(urls, ann)
+
+    assert raw_objects.clean(urls.owner, raw_store.folder) == 1
+    assert bob.status().own["raw"] == 1
 
 
 def test_a_push_that_has_begun_is_withdrawn_too(url: str, urls: DatabaseUrls) -> None:
