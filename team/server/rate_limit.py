@@ -20,7 +20,8 @@ class RateLimit:
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         """Allow at most `most` requests of an address in a minute."""
         self._most, self._clock = most, clock
-        self._window, self._counts = 0.0, Counter[str]()
+        self._window: float = 0.0
+        self._counts = Counter[str]()
 
     def check(self, address: str) -> None:
         """Refuse an address that has used its requests.

@@ -87,7 +87,7 @@ def _of_team(tool: Tool) -> Tool:
     if "kind" not in tool.arguments.model_fields:
         return tool
     kinds: Any = cast("Any", Literal)[tuple(map(str, _KINDS))]
-    kind = Annotated[kinds | None, Field(description="Only hits of this kind")]
+    kind: Any = Annotated[kinds | None, Field(description="Only hits of this kind")]
     return replace(tool, arguments=create_model(tool.name, __base__=tool.arguments, kind=(kind, None)))
 
 

@@ -73,8 +73,7 @@ def test_wrong_join_codes_are_limited(pool: TeamDatabase, urls: DatabaseUrls, mo
     """After some wrong codes, an address waits, also with a right one. Right codes do not count."""
     monkeypatch.setattr(team_app, "_FAILED_JOINS", 3)
     with serving(pool) as url:
-        for _ in range(4):
-            machine = Machine(url, invited(urls, "ann"))
+        _, _, _, machine = (Machine(url, invited(urls, "ann")) for _ in range(4))
         wrong = Join("WRONG", machine.key.public_key().public_bytes_raw().hex(), "laptop", machine.epoch)
         assert [post(url, "join", wrong).status_code for _ in range(4)] == [403, 403, 403, 429]
         refused = post(url, "join", wrong)
@@ -151,7 +150,11 @@ def test_the_log_names_the_function_of_a_failed_statement(
     pool: TeamDatabase, urls: DatabaseUrls, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A member whose request fails gets no detail, and the administrator gets the place to look at."""
-    monkeypatch.setattr("palaver.team.server.identity.secrets.token_urlsafe", lambda _: "the same each time")
+
+    def same(_size: int) -> str:
+        return "the same each time"
+
+    monkeypatch.setattr("palaver.team.server.identity.secrets.token_urlsafe", same)
     with serving(pool) as url:
         machine = Machine(url, invited(urls, "ann"))
         ask = ChallengeRequest(machine.joined.device)

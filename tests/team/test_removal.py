@@ -20,7 +20,7 @@ from palaver.team.server.raw_store import RawStore
 
 from .members import Machine, Refused, exchange, full_copy, invited, memory, request, usage
 from .postgres import DatabaseUrls
-from .test_filters_removed import PERSON, TEAM, Mutation, mutate  # noqa: F401 - a fixture
+from .test_filters_removed import PERSON, TEAM, Mutation, mutate  # noqa: F401 # pyright: ignore[reportUnusedImport]
 
 ROOT = Path(__file__).parents[2]
 KILLS = 6
