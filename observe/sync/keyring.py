@@ -105,9 +105,10 @@ class SaltedKeys(ABC):
             raise SyncRefused("has another passphrase, or is incomplete") from None
 
     def _key(self, salt: bytes) -> bytes:
-        if salt not in self._keys:
-            self._keys[salt] = self._derived(salt)
-        return self._keys[salt]
+        key = self._keys.get(salt)
+        if key is None:
+            key = self._keys[salt] = self._derived(salt)
+        return key
 
     @abstractmethod
     def _derived(self, salt: bytes) -> bytes:

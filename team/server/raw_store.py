@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -52,11 +51,7 @@ class TeamKeys(SaltedKeys):
     def __init__(self, secret: bytes) -> None:
         """Derive the keys from a random secret."""
         super().__init__({})
-        self._secret, self._lock = secret, Lock()
-
-    def _key(self, salt: bytes) -> bytes:
-        with self._lock:
-            return super()._key(salt)
+        self._secret = secret
 
     def _derived(self, salt: bytes) -> bytes:
         return HKDF(algorithm=SHA256(), length=_KEY_BYTES, salt=salt, info=b"palaver full copies").derive(self._secret)
@@ -87,11 +82,11 @@ class ObjectFolder:
 
         `listed` is called after the store was read, so that it contains all that was written completely before.
         """
-        own, names = {team.hex for team in teams}, [*self.transport.sizes("")]
-        known, limit = listed(), time.time() - _WRITING_SECONDS
-        matches = filter(None, map(_NAME.fullmatch, names))
+        own, stored = {team.hex for team in teams}, [*self.transport.sizes("")]
+        used, limit = listed(), time.time() - _WRITING_SECONDS
+        matches = filter(None, map(_NAME.fullmatch, stored))
         return [
-            match[0] for match in matches if match[1] in own and match[0] not in known and int(match[2], 16) < limit
+            match[0] for match in matches if match[1] in own and match[0] not in used and int(match[2], 16) < limit
         ]
 
 
