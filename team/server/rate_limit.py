@@ -49,4 +49,7 @@ def _network(address: str) -> str:
         number = ip_address(address)
     except ValueError:
         return address
-    return str(int(number) >> 128 - _IPV6_NETWORK) if isinstance(number, IPv6Address) else address
+    if not isinstance(number, IPv6Address):
+        return address
+    # A socket for both versions states an IPv4 address as one of IPv6.
+    return str(number.ipv4_mapped or int(number) >> 128 - _IPV6_NETWORK)

@@ -63,6 +63,16 @@ def test_all_addresses_of_an_ipv6_network_count_together() -> None:
     limit.check("2001:db8:0:1::1")
 
 
+def test_ipv4_addresses_count_separately_on_a_socket_for_both_versions() -> None:
+    """Such a socket states them as addresses of one IPv6 network. They count as the same addresses of IPv4."""
+    limit = RateLimit(1, Clock())
+    limit.count("::ffff:192.0.2.1")
+    for address in ("::ffff:192.0.2.1", "192.0.2.1"):
+        with pytest.raises(TeamRefused):
+            limit.check(address)
+    limit.check("::ffff:192.0.2.2")
+
+
 def post(url: str, name: str, message: object) -> httpx2.Response:
     """Send a request without a token."""
     with httpx2.Client(trust_env=False) as client:
