@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import msgspec
@@ -39,6 +40,7 @@ from .identity import Caller
 from .migration import latest
 from .rate_limit import SECONDS, RateLimit
 from .raw_store import RawStore
+from .serving import is_loopback
 from .team_index import TeamIndex
 
 _BODY_MAX: Final = 64_000_000
@@ -89,6 +91,7 @@ class TeamServer:
         self._redactor = redactor
         self._limiter = CapacityLimiter(_THREADS)
         self._challenges, self._failed_joins = RateLimit(_CHALLENGES), RateLimit(_FAILED_JOINS)
+        self._has_warned = False
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of the protocol."""
@@ -135,7 +138,7 @@ class TeamServer:
         return reply(Hello(PROTOCOL, latest(), settings.version, RULES, self.embedder.name, has_store))
 
     async def _join(self, request: Request) -> Response:
-        address = _address(request)
+        address = self._address(request)
         self._failed_joins.check(address)
         try:
             return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
@@ -145,8 +148,9 @@ class TeamServer:
             raise
 
     async def _challenge(self, request: Request) -> Response:
-        self._challenges.check(_address(request))
-        self._challenges.count(_address(request))
+        address = self._address(request)
+        self._challenges.check(address)
+        self._challenges.count(address)
         return reply(await self.run(identity.challenge, self.database, await parsed(request, ChallengeRequest)))
 
     async def _token(self, request: Request) -> Response:
@@ -178,6 +182,18 @@ class TeamServer:
         caller = await self.caller(request, Scope.PUSH)
         message = await parsed(request, Leave)
         return reply(await self.run(pushes.leave, self.database, caller, message, self.raw_store))
+
+    def _address(self, request: Request) -> str:
+        """Return the address of the client. Behind a proxy on this machine, it is the one that the proxy states."""
+        address = request.client.host if request.client else ""
+        is_of_proxy = is_loopback(address) and not is_loopback(urlsplit(self.settings.url).hostname or "")
+        if is_of_proxy and not self._has_warned:
+            self._has_warned = True
+            logging.getLogger(__name__).warning(
+                "The proxy states no address of its client, so all members share one limit of requests. "
+                "Let it set the header X-Forwarded-For."
+            )
+        return address
 
 
 def application(server: TeamServer, *routes: BaseRoute, lifespan: Lifespan | None = None) -> Starlette:
@@ -232,11 +248,6 @@ def refusal(problem: TeamRefused) -> Response:
     if problem.status == 429:
         response.headers["retry-after"] = str(SECONDS)
     return response
-
-
-def _address(request: Request) -> str:
-    """Return the address of the client. Behind a proxy on this machine, it is the one that the proxy states."""
-    return request.client.host if request.client else ""
 
 
 def _answering(handler: _Handler) -> _Handler:

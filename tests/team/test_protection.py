@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 from http.cookies import SimpleCookie
+from uuid import UUID
 
 import httpx2
 import psycopg
@@ -20,6 +21,7 @@ from palaver.team.server import database as team_database
 from palaver.team.server.app import ServerSettings, TeamServer
 from palaver.team.server.database import Database, TeamDatabase
 from palaver.team.server.rate_limit import RateLimit
+from palaver.team.server.serving import http_server
 from palaver.team.server.site import site
 
 from .members import Machine, Refused, invited, request, serving
@@ -103,6 +105,29 @@ def test_challenges_are_limited(pool: TeamDatabase, urls: DatabaseUrls, monkeypa
         asked = [post(url, "challenge", ChallengeRequest(machine.joined.device)) for _ in range(3)]
     assert [response.status_code for response in asked] == [200, 200, 429]
     assert asked[-1].headers["retry-after"] == "60"
+
+
+@pytest.mark.parametrize("proxy", ["127.0.0.1", "::1"])
+def test_clients_of_a_proxy_count_separately(
+    pool: TeamDatabase, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, proxy: str
+) -> None:
+    """A proxy on the same machine states their addresses. If it states none, the log says so once."""
+    monkeypatch.setattr(team_app, "_FAILED_JOINS", 1)
+    app = site(TeamServer(pool, ServerSettings("https://team.test", "test"), Redactor(b"k" * 16), MODEL))
+    running = http_server(app, None, None).config.loaded_app
+    wrong = json.encode(Join("WRONG", "0" * 64, "laptop", str(UUID(int=1))))
+    with TestClient(running, base_url="http://team.test", client=(proxy, 5)) as client:
+
+        def statuses(client_address: str) -> list[int]:
+            headers = {"x-forwarded-for": client_address} if client_address else {}
+            return [client.post("/v1/join", content=wrong, headers=headers).status_code for _ in range(2)]
+
+        assert statuses("192.0.2.1")[1:] == [429]
+        assert statuses("192.0.2.2")[:1] != [429]
+        assert not caplog.records
+        statuses("")
+    [record] = caplog.records
+    assert "X-Forwarded-For" in record.message
 
 
 @pytest.fixture
