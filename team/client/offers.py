@@ -148,6 +148,8 @@ class Offers:
         if content is None:
             return None
         value = self._full_copy(content.key or 0) if row.kind == ItemKind.RAW else content.value
+        if value is None:
+            return None
         body = msgspec.json.encode(self.scrubber.value(value))
         if row.kind == ItemKind.RAW and len(body) > BYTES_MAX:
             raise StaysHere(f"larger than {BYTES_MAX // 1_000_000} MB")
@@ -249,14 +251,17 @@ class Offers:
                 if is_whole or not (found.summary or found.observation.extractor.startswith(FINDING_PREFIX)):
                     yield self._observation(found, unit, place, own, event, name)
 
-    def _full_copy(self, key: int) -> Exchange:
-        """Return an exchange as its archived lines state it, without its folder.
+    def _full_copy(self, key: int) -> Exchange | None:
+        """Return an exchange as its archived lines state it, without its folder, or None if it was deleted meanwhile.
 
         Raises:
             StaysHere: The archived lines cannot be read.
         """
-        span = self._store.exchanges.load([key])[key].exchange.span
-        location = self._store.exchanges.locations([key])[key]
+        stored = self._store.exchanges.load([key]).get(key)
+        location = self._store.exchanges.locations([key]).get(key)
+        if stored is None or location is None:
+            return None
+        span = stored.exchange.span
         try:
             exchanges = self._views.reader.whole(location.path, span.start_line, span.end_line)
         except (CopyDamaged, InvalidInput):

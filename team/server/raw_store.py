@@ -85,9 +85,7 @@ class ObjectFolder:
         own, stored = {team.hex for team in teams}, [*self.transport.sizes("")]
         used, limit = listed(), time.time() - _WRITING_SECONDS
         matches = filter(None, map(_NAME.fullmatch, stored))
-        return [
-            match[0] for match in matches if match[1] in own and match[0] not in used and int(match[2], 16) < limit
-        ]
+        return [match[0] for match in matches if match[1] in own and match[0] not in used and int(match[2], 16) < limit]
 
 
 class RawStore:

@@ -269,6 +269,23 @@ def test_a_forgotten_exchange_leaves_the_copies_of_others(
     assert f"{MIDDLE} of lamp" in words(read(laptop, urls, pool, raw_store))
 
 
+def test_an_exchange_that_is_forgotten_during_a_push_has_no_copy(laptop: Laptop) -> None:
+    """The push has read the session, but not yet the full copy. It withdraws the copy instead of failing."""
+    share(laptop)
+    with Archive(laptop.home) as archive:
+        membership = archive.store.team.joined()
+        assert membership is not None
+        sharing = offers.Offers(archive, membership)
+        units = archive.store.team.units()
+        [copy] = [
+            row for unit in units for row in archive.store.team.of_unit(unit).values() if row.kind == ItemKind.RAW
+        ]
+        sharing.of_unit(copy.unit)
+        laptop.forget(targets=("talk-1",))
+
+        assert sharing.item(copy) is None
+
+
 def test_a_copy_that_cannot_be_sent_is_named(
     laptop: Laptop, urls: DatabaseUrls, raw_store: RawStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
