@@ -370,7 +370,10 @@ def remove(*, person: str, yes: bool, team_name: str, database: str | None, data
         return
     click.echo(f"Revoked {many(machines, 'machine')} of {person}, and all tokens. Deleted {many(items, 'item')}.")
     if items:
-        click.echo("No search finds them. To erase them from PostgreSQL's files: palaver team clean")
+        click.echo(
+            "No search finds them. To erase them from PostgreSQL's files, and full copies from their store: "
+            "palaver team clean"
+        )
         print_message("Backups contain them until you delete these.")
 
 

@@ -202,7 +202,7 @@ def test_a_person_is_removed_with_everything_shared_after_a_confirmation(
         assert kim.status().own == {"exchange": 1, "usage": 1}
         done = run("remove", "kim", "--yes", env=acme)
         assert done.stdout.startswith("Revoked 1 machine of Kim, and all tokens. Deleted 2 items.\n")
-        assert "palaver team clean" in done.stdout
+        assert "full copies from their store: palaver team clean" in done.stdout
         with pytest.raises(Refused):
             kim.status()
         assert result("remove", "kim", "--yes", env=acme) == {"person": "Kim", "machines": 0, "items": 0}
