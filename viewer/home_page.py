@@ -132,9 +132,11 @@ def _pinned_and_recent(store: Store) -> list[int]:
 def _current_and_older(sessions: Collection[SessionOutline]) -> tuple[list[OpenItem], list[OpenItem]]:
     """Return the open items of sessions that are sorted from the latest to the first: the current ones, and others."""
     latest = next((at for session in sessions if (at := session.ended or session.started)), 0)
-    items = items_of(sessions)
-    current = [item for item in items if item.at is not None and item.at >= latest - _CURRENT]
-    return current, [item for item in items if item not in current]
+    current, older = list[OpenItem](), list[OpenItem]()
+    for item in items_of(sessions):
+        is_current = item.at is not None and item.at >= latest - _CURRENT
+        (current if is_current else older).append(item)
+    return current, older
 
 
 def _by_session(items: Iterable[OpenItem]) -> list[tuple[str, list[OpenItem]]]:
