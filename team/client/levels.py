@@ -72,9 +72,9 @@ def change_of(archive: Archive, name: str, folder: Path | None, level: Level) ->
     key = ids.key(name, "memory") if folder is None and ids.canonical(name) else None
     if key is not None:
         return _memory_change(archive, key, level)
-    identity, older, shown = _found_project(archive.store, name, folder)
-    place = identity if identity.startswith("/") else older
-    if level is not Level.PRIVATE and is_in_project(archive.config.private_projects, shown, *filter(None, (place,))):
+    identity, older, shown = _project(archive.store, name, folder)
+    path = identity if identity.startswith("/") else older
+    if level is not Level.PRIVATE and is_in_project(archive.config.private_projects, shown, *filter(None, (path,))):
         raise InvalidInput(
             f"{shown} is in private_projects, so nothing of it is shared",
             hint=f"To share it, first remove it from private_projects in {archive.home.config}.",
@@ -112,7 +112,7 @@ def _memory_change(archive: Archive, key: int, level: Level) -> LevelChange:
     return LevelChange(SharedLevel(stored.id, level), memory=key)
 
 
-def _found_project(store: Store, name: str, folder: Path | None) -> tuple[str, str, str]:
+def _project(store: Store, name: str, folder: Path | None) -> tuple[str, str, str]:
     """Return the identity, the earlier identity and the name of a project.
 
     It has sessions, a level, or an existing folder.
@@ -123,18 +123,18 @@ def _found_project(store: Store, name: str, folder: Path | None) -> tuple[str, s
         if not folder.is_dir() and identity not in levels and str(folder) not in store.sessions.folders():
             raise unknown_project(store, str(folder))
         return identity, older, Path(identity).name or name
-    found = {identity: ("", identity) for identity, (known, _) in levels.items() if known == name}
+    projects = {identity: ("", identity) for identity, (label, _) in levels.items() if label == name}
     for project, cwd in sorted(store.sessions.projects()):
         if project == name:
             identity, older = identities(cwd, project, recorded)
-            found.pop(older, None)
-            found[identity] = older, cwd or project
-    if not found:
+            projects.pop(older, None)
+            projects[identity] = older, cwd or project
+    if not projects:
         raise unknown_project(store, name)
-    if len(found) > 1:
-        folders = sorted(shown for _, shown in found.values())
-        raise InvalidInput(f"{len(found)} projects are named {name}", hint=f"Give a folder: {', '.join(folders)}")
-    [(identity, (older, _))] = found.items()
+    if len(projects) > 1:
+        folders = sorted(shown for _, shown in projects.values())
+        raise InvalidInput(f"{len(projects)} projects are named {name}", hint=f"Give a folder: {', '.join(folders)}")
+    [(identity, (older, _))] = projects.items()
     return identity, older, name
 
 
@@ -148,13 +148,13 @@ def shared_levels(store: Store) -> Iterator[SharedLevel]:
 def _sessions_by_identity(store: Store) -> dict[str, int]:
     """Return the number of sessions by the identity of their project, and by its earlier one."""
     recorded, counts = store.team.folders(), dict[str, int]()
-    known = dict[tuple[str, str], tuple[str, str]]()
+    by_folder = dict[tuple[str, str], tuple[str, str]]()
     for session in store.sessions.all().values():
         if session.kind is SessionKind.SUBAGENT:
             continue
-        place = session.cwd, session.project
-        if place not in known:
-            known[place] = identities(*place, recorded)
-        for identity in {*known[place]} - {""}:
+        folder = session.cwd, session.project
+        if folder not in by_folder:
+            by_folder[folder] = identities(*folder, recorded)
+        for identity in {*by_folder[folder]} - {""}:
             counts[identity] = counts.get(identity, 0) + 1
     return counts

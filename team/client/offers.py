@@ -203,16 +203,14 @@ class Offers:
         if self._private.includes(stored):
             return "private project"
         folder = stored.exchange.cwd
-        if folder and self.places.of_folder(folder).identity != place.identity:
-            other = self.places.of_folder(folder)
-            if not other.level.shows_conversations:
-                return "folder of another project"
-        return ""
+        worked_in = self.places.of_folder(folder) if folder else place
+        is_hidden = worked_in.identity != place.identity and not worked_in.level.shows_conversations
+        return "folder of another project" if is_hidden else ""
 
     def _has_full_copy(self, exchange: Exchange, place: Place) -> bool:
         """Return whether the level of the project, and that of the folder of an exchange, let out its full copy."""
         places = [place, *([self.places.of_folder(exchange.cwd)] if exchange.cwd else [])]
-        return all(each.level is Level.RAW for each in places)
+        return all(project.level is Level.RAW for project in places)
 
     def _exchanges(self, number: int) -> list[StoredExchange]:
         kinds = self._store.items.kinds(self._store.items.of_sessions([number]))
@@ -247,9 +245,9 @@ class Offers:
             if self._has_full_copy(exchange, place):
                 copy = offer._replace(id=self._id("raw", event), kind=ItemKind.RAW)
                 yield content._replace(offer=copy, value=None, parts=())
-            for found in self._store.observations.of_exchange(entry.key):
-                if is_whole or not (found.summary or found.observation.extractor.startswith(FINDING_PREFIX)):
-                    yield self._observation(found, unit, place, own, event, name)
+            for learned in self._store.observations.of_exchange(entry.key):
+                if is_whole or not (learned.summary or learned.observation.extractor.startswith(FINDING_PREFIX)):
+                    yield self._observation(learned, unit, place, own, event, name)
 
     def _full_copy(self, key: int) -> Exchange | None:
         """Return an exchange as its archived lines state it, without its folder, or None if it was deleted meanwhile.
@@ -274,16 +272,16 @@ class Offers:
         raise StaysHere("its archived lines cannot be read")
 
     def _observation(
-        self, found: StoredObservation, unit: str, place: Place, session: str, event: str, path: str
+        self, stored: StoredObservation, unit: str, place: Place, session: str, event: str, path: str
     ) -> SharedContent:
-        observation = found.observation
-        if found.summary:
+        observation = stored.observation
+        if stored.summary:
             own = self._id("card", session)
         else:
             first = observation.evidence[0].start_line if observation.evidence else 0
             own = self._id("observation", event, observation.type, observation.title, str(first))
-        offer = Offer(own, unit, found.key, ItemKind.OBSERVATION, place.project.id, place.level)
-        return SharedContent(offer, place.project, observation, session, event, observation.at, path, found.key)
+        offer = Offer(own, unit, stored.key, ItemKind.OBSERVATION, place.project.id, place.level)
+        return SharedContent(offer, place.project, observation, session, event, observation.at, path, stored.key)
 
     def _memories(self) -> Iterator[SharedContent]:
         """Yield golden rules of projects at the level `team`, and memories that the user chose."""

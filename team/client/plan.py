@@ -78,14 +78,14 @@ class Planner:
         if row.state is OfferState.WAITING:
             return False
         if row.kind == ItemKind.USAGE:
-            found = self._offers.item(row)
-            return self._renews or found is None or found[0].hash != row.hash
+            built = self._offers.item(row)
+            return self._renews or built is None or built[0].hash != row.hash
         return self._renews or row.item in changed or row.kind == ItemKind.SESSION
 
     def _add(self, offer: Offer, state: OfferState, before: Offered | None = None) -> None:
         self._last += 1
-        known = ("", "") if before is None else (before.hash, before.context)
-        self._rows.append(Offered(*offer, self._last, state, *known))
+        acknowledged = ("", "") if before is None else (before.hash, before.context)
+        self._rows.append(Offered(*offer, self._last, state, *acknowledged))
 
 
 def merged(waiting: Iterable[Offered], plan: Plan) -> list[Offered]:

@@ -116,14 +116,14 @@ class TeamPush:
         waiting = self._store.team.to_send(-1)
         for row in merged(waiting, plan):
             try:
-                found = offers.item(row) if row.state is OfferState.WAITING else None
+                built = offers.item(row) if row.state is OfferState.WAITING else None
             except StaysHere as problem:
                 self._report.refused.append(_refused(row._replace(problem=str(problem))))
                 continue
-            if found is None:
+            if built is None:
                 self._report.withdrawn += 1
-            elif not _is_known(row, *found):
-                self._count([found[0]])
+            elif not _is_acknowledged(row, *built):
+                self._count([built[0]])
         self._report.sent, self._report.stays = False, offers.stays(identity)
         return self._finished(offers)
 
@@ -226,22 +226,22 @@ class TeamPush:
         batch, vanished = _Batch([]), list[Offered]()
         for row in rows or self._store.team.to_send(limit):
             try:
-                found = offers.item(row) if row.state is OfferState.WAITING else None
+                built = offers.item(row) if row.state is OfferState.WAITING else None
             except StaysHere as problem:
                 refused = row._replace(state=OfferState.REFUSED, problem=str(problem), hash="", context="")
                 batch.rows.append(refused)
                 batch.withdrawn.append(Withdrawn(row.id, row.seq))  # an earlier state
                 continue
-            if found is not None and _is_known(row, *found):
+            if built is not None and _is_acknowledged(row, *built):
                 batch.rows.append(row._replace(state=OfferState.SHARED))
                 continue
-            if found is None:
+            if built is None:
                 gone = row._replace(state=OfferState.GONE, hash="", context="")
                 vanished += [row._replace(state=OfferState.LEAVING)] if row.state is OfferState.WAITING else []
                 batch.rows.append(gone)
                 batch.withdrawn.append(Withdrawn(row.id, row.seq))
                 continue
-            item, context = found
+            item, context = built
             size = len(msgspec.json.encode(item))
             if batch.size + size > BYTES_MAX and batch.items:
                 break
@@ -327,6 +327,6 @@ def _short(reason: str, item: str) -> str:
     return reason.removeprefix(REFUSED).removeprefix(f"Item {item} ")
 
 
-def _is_known(row: Offered, item: SharedItem, context: str) -> bool:
+def _is_acknowledged(row: Offered, item: SharedItem, context: str) -> bool:
     """Return whether the server has acknowledged this state of an item."""
     return (row.hash, row.context) == (item.hash, context)

@@ -53,6 +53,6 @@ def _main_models(days: list[SessionDay]) -> dict[tuple[int, str], str]:
     """Return the model that used most tokens, by session and day."""
     main = dict[tuple[int, str], tuple[int, str]]()
     for day in days:
-        place = day.session, day.day
-        main[place] = max(main.get(place, (-1, "")), (day.counts.total, day.model))
-    return {place: model for place, (_, model) in main.items()}
+        key = day.session, day.day
+        main[key] = max(main.get(key, (-1, "")), (day.counts.total, day.model))
+    return {key: model for key, (_, model) in main.items()}
