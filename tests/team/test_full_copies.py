@@ -355,6 +355,18 @@ def test_secrets_in_complete_outputs_are_removed(
     assert "github-pat" in shown
 
 
+def test_private_text_stays(laptop: Laptop, urls: DatabaseUrls, pool: TeamDatabase, raw_store: RawStore) -> None:
+    """Text between `<private>` and `</private>` is only in the archived lines, and in no full copy."""
+    talk(laptop, "oven", "talk-1", "lamp", extra=" <private>the combination is 7</private> ")
+    talk(laptop, "oven", "talk-1", "shelf <private>and the combination is 7</private>")
+    share(laptop)
+
+    shown = words(read(laptop, urls, pool, raw_store))
+    assert f"{MIDDLE} of lamp" in shown
+    assert f"{THOUGHT}: shelf" in shown
+    assert "combination" not in shown
+
+
 def test_the_server_checks_full_copies(url: str, urls: DatabaseUrls, raw_store: RawStore) -> None:
     """A copy with a secret refuses the batch, and nothing is written to the store."""
     machine, before = Machine(url, invited(urls, f"Ann {uuid4()}")), objects(raw_store)
