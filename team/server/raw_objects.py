@@ -80,9 +80,16 @@ class FullCopies:
         return replace(excerpt, project=f"{project} ({copies} shared by {person})")
 
     def _of(self, event: UUID, exchange: Exchange) -> Exchange | None:
-        """Return the full copy of an exchange, or None if there is none of this state of the exchange."""
+        """Return the full copy of an exchange, or None if there is none of this state of the exchange.
+
+        A store that fails is not asked again: each request can take many seconds.
+        """
         name = self._names.get(event)
-        body = self._store.get(name) if self._store is not None and name else None
+        try:
+            body = self._store.get(name) if self._store is not None and name else None
+        except (SyncRefused, OSError) as error:
+            logging.getLogger(__name__).warning("The store of full copies cannot be read: %s", error)
+            self._store = body = None
         copy = json.decode(body, type=Exchange) if body is not None else None
         return copy if copy is not None and copy.span == exchange.span else None
 

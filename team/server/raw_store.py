@@ -148,12 +148,17 @@ class RawStore:
             raise TeamRefused("The store of full copies does not answer", hint="Try again later.", status=503) from None
 
     def get(self, name: str) -> bytes | None:
-        """Return a copy, or None if it cannot be read. The reason is in the log."""
+        """Return a copy, or None if it is missing or damaged. The reason is in the log.
+
+        Raises:
+            SyncRefused: The bucket does not answer.
+            OSError: The folder cannot be read.
+        """
+        sealed = self.folder.transport.read(name)
         try:
-            sealed = self.folder.transport.read(name)
             content = self._keys.open(sealed or b"", name.encode())
             return zstd.ZstdDecompressor().decompress(content, _MOST)
-        except (SyncRefused, OSError, zstd.ZstdError) as error:
+        except (SyncRefused, zstd.ZstdError) as error:
             logging.getLogger(__name__).warning("The full copy %s cannot be read: %s", name, error)
             return None
 
