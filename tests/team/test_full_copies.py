@@ -68,7 +68,7 @@ def laptop(tmp_path: Path, url: str, urls: DatabaseUrls) -> Laptop:
     """Return a laptop of a new person, with a conversation in a project that is not shared."""
     machine = Laptop(tmp_path / "laptop")
     talk(machine, "oven", "talk-1", "door")
-    machine.team("join", url, invited(urls, f"Ann {uuid4()}"))
+    machine.team("join", url, invited(urls, f"Ann {uuid4().hex[:8]}"))
     return machine
 
 
@@ -465,27 +465,39 @@ def test_a_tool_shortens_a_very_long_output(
 def test_an_unreachable_store_refuses_pushes_and_shows_what_the_database_has(
     laptop: Laptop, urls: DatabaseUrls, pool: TeamDatabase, raw_store: RawStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is stored without its copy. Readers get the shared lines, and withdrawn objects are deleted later."""
+    """Nothing is stored without its copy. Readers get the shared lines, and withdrawn objects are deleted later.
+
+    A reader waits for the store only once.
+    """
 
     def broken(*_arguments: object) -> None:
         raise OSError("disk full")
 
-    before = objects(raw_store)
+    before, asked = objects(raw_store), list[object]()
+
+    def unreadable(*arguments: object) -> None:
+        asked.append(arguments)
+        raise OSError("no answer")
+
+    talk(laptop, "oven", "talk-1", "lamp")
     with monkeypatch.context() as full:
         full.setattr(LocalFolder, "write", broken)
         laptop.team("share", "oven", "--level", "raw", "--full-copies")
         assert "store of full copies does not answer" in laptop.team("push", code=1).stderr
     laptop.push()
-    assert len(objects(raw_store) - before) == 1
-    with monkeypatch.context() as unreadable:
-        unreadable.setattr(LocalFolder, "read", broken)
-        assert "The door has no address" in words(read(laptop, urls, pool, raw_store))
+    assert len(objects(raw_store) - before) == 2
+    with monkeypatch.context() as silent:
+        silent.setattr(LocalFolder, "read", unreadable)
+        shown = words(read(laptop, urls, pool, raw_store))
+    assert "The door has no address" in shown
+    assert "The lamp has no address" in shown
+    assert len(asked) == 1
     with monkeypatch.context() as stuck:
         stuck.setattr(LocalFolder, "delete", broken)
         laptop.team("unshare", "oven")
     assert laptop.held(urls) == {}
-    assert len(objects(raw_store) - before) == 1
-    with pytest.raises(InvalidInput, match="1 full copy is to be deleted"):
+    assert len(objects(raw_store) - before) == 2
+    with pytest.raises(InvalidInput, match="2 full copies are to be deleted"):
         raw_objects.clean(urls.owner, None)
     laptop.team("share", "oven")
     laptop.push()
