@@ -60,10 +60,6 @@ class Relevance:
         own = frozenset(terms(word))
         return 2 * len(own & frozenset(terms(text))) >= len(own)
 
-    def common(self, one: str, other: str) -> float:
-        """Return the weighted share of the question's words that both texts contain, 0 to 1."""
-        return self.share_of(frozenset(terms(one)) & frozenset(terms(other)))
-
     def gain(self, text: str, known: Sequence[str]) -> float:
         """Return the weighted share of the question's words that a text adds to the known texts.
 
