@@ -51,7 +51,7 @@ _THREADS: Final = 16
 _CHALLENGES: Final = 120
 """Maximum number of challenges in a minute for one address. A machine needs one in 15 minutes."""
 _FAILED_JOINS: Final = 10
-"""Maximum number of wrong join codes in a minute from one address."""
+"""Maximum number of refused joins in a minute from one address, such as those with a wrong code."""
 
 Lifespan: TypeAlias = Callable[[Starlette], AbstractAsyncContextManager[None]]
 _Request = TypeVar("_Request")
@@ -139,18 +139,13 @@ class TeamServer:
 
     async def _join(self, request: Request) -> Response:
         address = self._address(request)
-        self._failed_joins.check(address)
-        try:
-            return reply(await self.run(identity.join, self.database, await parsed(request, Join)))
-        except TeamRefused as problem:
-            if problem.status == identity.WRONG_CODE:
-                self._failed_joins.count(address)
-            raise
+        self._failed_joins.take(address)  # first, so that requests at the same time count too
+        joined = await self.run(identity.join, self.database, await parsed(request, Join))
+        self._failed_joins.give_back(address)
+        return reply(joined)
 
     async def _challenge(self, request: Request) -> Response:
-        address = self._address(request)
-        self._challenges.check(address)
-        self._challenges.count(address)
+        self._challenges.take(self._address(request))
         return reply(await self.run(identity.challenge, self.database, await parsed(request, ChallengeRequest)))
 
     async def _token(self, request: Request) -> Response:

@@ -31,8 +31,6 @@ from .database import Database, TeamDatabase, scope
 _CHALLENGE_SECONDS: Final = 60
 _CODE_BYTES: Final = 10
 """Bytes of a join code: 80 bits, which nobody guesses in 15 minutes."""
-WRONG_CODE: Final = 403
-"""Status of the refusal of a code that is unknown, used or expired."""
 _JOIN_AGAIN: Final = "Ask for a new code, and run `palaver team join URL CODE`."
 
 
@@ -102,7 +100,7 @@ def join(database: TeamDatabase, request: Join) -> Joined:
                 (team, hashed),
             ).fetchone()
         if team is None or row is None or not row[1]:
-            raise TeamRefused("The code is unknown, used or expired", hint=_JOIN_AGAIN, status=WRONG_CODE)
+            raise TeamRefused("The code is unknown, used or expired", hint=_JOIN_AGAIN, status=403)
         person: UUID = row[0]
         connection.execute(
             "INSERT INTO palaver.device (team, id, person, name, key, epoch) VALUES (%s, %s, %s, %s, %s, %s)",

@@ -23,25 +23,22 @@ class RateLimit:
         self._window: float = 0.0
         self._counts = Counter[str]()
 
-    def check(self, address: str) -> None:
-        """Refuse an address that has used its requests.
+    def take(self, address: str) -> None:
+        """Count a request of an address.
 
         Raises:
             TeamRefused: The address has used its requests of this minute.
         """
-        self._begin()
-        if self._counts[_network(address)] >= self._most:
-            raise TeamRefused("Too many requests of this address", hint=f"Try again in {SECONDS} seconds.", status=429)
-
-    def count(self, address: str) -> None:
-        """Count a request of an address."""
-        self._begin()
-        self._counts[_network(address)] += 1
-
-    def _begin(self) -> None:
         window = self._clock() // SECONDS
         if window != self._window:
             self._window, self._counts = window, Counter[str]()
+        if self._counts[_network(address)] >= self._most:
+            raise TeamRefused("Too many requests of this address", hint=f"Try again in {SECONDS} seconds.", status=429)
+        self._counts[_network(address)] += 1
+
+    def give_back(self, address: str) -> None:
+        """Count a request of `take` no more."""
+        self._counts[_network(address)] = max(0, self._counts[_network(address)] - 1)
 
 
 def _network(address: str) -> str:

@@ -2,8 +2,11 @@
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.cookies import SimpleCookie
+from threading import Barrier
+from typing import NoReturn
 from uuid import UUID
 
 import httpx2
@@ -18,6 +21,7 @@ from palaver.core.errors import TeamRefused
 from palaver.team.protocol import ChallengeRequest, Join, Refusal, TeamHits, TeamQuery
 from palaver.team.server import app as team_app
 from palaver.team.server import database as team_database
+from palaver.team.server import identity
 from palaver.team.server.app import ServerSettings, TeamServer
 from palaver.team.server.database import Database, TeamDatabase
 from palaver.team.server.rate_limit import RateLimit
@@ -47,32 +51,31 @@ def test_an_address_has_a_number_of_requests_in_each_minute() -> None:
     clock = Clock()
     limit = RateLimit(2, clock)
     for _ in range(2):
-        limit.check("192.0.2.1")
-        limit.count("192.0.2.1")
+        limit.take("192.0.2.1")
     with pytest.raises(TeamRefused, match="Too many requests"):
-        limit.check("192.0.2.1")
-    limit.check("192.0.2.2")
+        limit.take("192.0.2.1")
+    limit.take("192.0.2.2")
     clock.now += 60
-    limit.check("192.0.2.1")
+    limit.take("192.0.2.1")
 
 
 def test_all_addresses_of_an_ipv6_network_count_together() -> None:
     """A machine cannot use up more by changing the last 64 bits of its address."""
     limit = RateLimit(1, Clock())
-    limit.count("2001:db8::1")
+    limit.take("2001:db8::1")
     with pytest.raises(TeamRefused):
-        limit.check("2001:db8::ffff:1")
-    limit.check("2001:db8:0:1::1")
+        limit.take("2001:db8::ffff:1")
+    limit.take("2001:db8:0:1::1")
 
 
 def test_ipv4_addresses_count_separately_on_a_socket_for_both_versions() -> None:
     """Such a socket states them as addresses of one IPv6 network. They count as the same addresses of IPv4."""
     limit = RateLimit(1, Clock())
-    limit.count("::ffff:192.0.2.1")
+    limit.take("::ffff:192.0.2.1")
     for address in ("::ffff:192.0.2.1", "192.0.2.1"):
         with pytest.raises(TeamRefused):
-            limit.check(address)
-    limit.check("::ffff:192.0.2.2")
+            limit.take(address)
+    limit.take("::ffff:192.0.2.2")
 
 
 def post(url: str, name: str, message: object) -> httpx2.Response:
@@ -95,6 +98,23 @@ def test_wrong_join_codes_are_limited(pool: TeamDatabase, urls: DatabaseUrls, mo
             Machine(url, invited(urls, "ann"))
         assert problem.value.status == 429
         assert machine.status().person == "ann"
+
+
+def test_wrong_join_codes_at_the_same_time_are_limited(pool: TeamDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request counts from its beginning, so that nobody sends many guesses before the first reply."""
+    monkeypatch.setattr(team_app, "_FAILED_JOINS", 3)
+    at_once = Barrier(3)
+
+    def join(_database: TeamDatabase, _request: Join) -> NoReturn:
+        at_once.wait(30)
+        raise TeamRefused("The code is unknown", status=403)
+
+    monkeypatch.setattr(identity, "join", join)
+    with serving(pool) as url, ThreadPoolExecutor(6) as threads:
+        wrong = Join("WRONG", "0" * 64, "laptop", str(UUID(int=1)))
+        replies = [*threads.map(lambda _: post(url, "join", wrong).status_code, range(6))]
+
+    assert sorted(replies) == [403, 403, 403, 429, 429, 429]
 
 
 def test_challenges_are_limited(pool: TeamDatabase, urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> None:
