@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.cookies import SimpleCookie
 from threading import Barrier
-from typing import NoReturn
+from typing import NoReturn, cast
 from uuid import UUID
 
 import httpx2
@@ -15,6 +15,7 @@ import pytest
 from msgspec import json
 from psycopg.conninfo import conninfo_to_dict
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from palaver.archiver.redaction.redactor import Redactor
 from palaver.core.errors import TeamRefused
@@ -112,9 +113,10 @@ def test_wrong_join_codes_at_the_same_time_are_limited(pool: TeamDatabase, monke
     monkeypatch.setattr(identity, "join", join)
     with serving(pool) as url, ThreadPoolExecutor(6) as threads:
         wrong = Join("WRONG", "0" * 64, "laptop", str(UUID(int=1)))
-        replies = [*threads.map(lambda _: post(url, "join", wrong).status_code, range(6))]
+        sent = [threads.submit(post, url, "join", wrong) for _ in range(6)]
+        statuses = sorted(response.result().status_code for response in sent)
 
-    assert sorted(replies) == [403, 403, 403, 429, 429, 429]
+    assert statuses == [403, 403, 403, 429, 429, 429]
 
 
 def test_challenges_are_limited(pool: TeamDatabase, urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +136,7 @@ def test_clients_of_a_proxy_count_separately(
     """A proxy on the same machine states their addresses. If it states none, the log says so once."""
     monkeypatch.setattr(team_app, "_FAILED_JOINS", 1)
     app = site(TeamServer(pool, ServerSettings("https://team.test", "test"), Redactor(b"k" * 16), MODEL))
-    running = http_server(app, None, None).config.loaded_app
+    running = cast("ASGIApp", http_server(app, None, None).config.loaded_app)  # pyright: ignore[reportUnknownMemberType]
     wrong = json.encode(Join("WRONG", "0" * 64, "laptop", str(UUID(int=1))))
     with TestClient(running, base_url="http://team.test", client=(proxy, 5)) as client:
 
