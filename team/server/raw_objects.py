@@ -56,16 +56,18 @@ class FullCopies:
 
         Texts of turns with more than `longest` characters are shortened.
         """
-        shown, ordered = list[Exchange](), list[Exchange]()
+        shown, ordered, is_full = list[Exchange](), list[Exchange](), False
         for event, exchange in sorted(exchanges.items(), key=lambda entry: entry[1].ordinal):
             is_shown = exchange.span.end_line >= start and (end is None or exchange.span.start_line <= end)
-            copy = self._of(event, exchange) if is_shown and not exceed_budget(shown, EXCERPT_BUDGET) else None
+            is_full = is_full or exceed_budget(shown, EXCERPT_BUDGET)
+            is_read = is_shown and not is_full
+            copy = self._of(event, exchange) if is_read else None
             if copy is not None:
                 self._complete.add(exchange.ordinal)
                 turns = tuple(turn._replace(text=trim(clip(turn.text, longest))) for turn in copy.turns)
                 exchange = replace(copy, turns=turns)  # noqa: PLW2901 - the copy takes its place
             ordered.append(exchange)
-            if is_shown:
+            if is_read:
                 last = end or exchange.span.end_line
                 lines = tuple(turn for turn in exchange.turns if start <= turn.line <= last)
                 shown.append(replace(exchange, turns=lines))
