@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from ..core.errors import InvalidInput, LeaseHeld, TeamRefused, TeamUnreachable
+from ..core.home import folder_path, is_windows_path
 from ..core.reports import many
 from ..observe.archive import Archive
 from .demo import refuse_demo
@@ -111,7 +113,8 @@ def push(*, dry_run: bool, as_json: bool) -> None:
 def share(*, what: str, level: str, full_copies: bool, dry_run: bool, as_json: bool) -> None:
     """Share a project or a memory with the team, from the next push on.
 
-    PROJECT is a name, a folder, or `.` (current folder). MEMORY is an ID such as mem_7.
+    PROJECT is a name, a folder, or `.` (current folder). MEMORY is an ID such as mem_7. The sessions of sub-agents stay
+    here, and are not counted.
 
     At the level metrics, tokens and costs leave by day, agent and model, and the administrator sees sums of at least
     three people. At the level team, the team also sees conversations without secrets, observations, summaries and
@@ -123,6 +126,7 @@ def share(*, what: str, level: str, full_copies: bool, dry_run: bool, as_json: b
     from ..team.client import levels
     from ..team.client.push import TeamPush
     from ..team.protocol import Level
+    from ..templates.environment import staying
 
     if full_copies and level != Level.RAW:
         raise click.UsageError("--full-copies confirms --level raw.")
@@ -131,21 +135,26 @@ def share(*, what: str, level: str, full_copies: bool, dry_run: bool, as_json: b
         if level == Level.RAW:
             levels.check_full_copies(archive)
         if dry_run:
-            report = TeamPush(archive).preview(change.applied(archive.store.team.choices()), change.identity)
+            choices = change.applied(archive.store.team.choices())
+            report = TeamPush(archive).preview(choices, change.identity)
+            shared = change.shared if change.memory is not None else replace(change.shared, stays=report.stays)
         else:
             if level == Level.RAW and not full_copies:
                 _confirm_full_copies(change.shared.name, can_ask=not as_json)
-            report = None
-            with archive.store.transaction():
-                change.save(archive.store)
+            report, shared = None, change.saved(archive)
     if as_json:
-        print_json({"would_share" if dry_run else "shared": change.shared, "preview": report})
-    elif report is not None:
+        print_json({"would_share" if dry_run else "shared": shared, "preview": report})
+        return
+    if change.memory is None and not shared.sessions:
+        click.echo(f"No session of {shared.name} is archived yet.")
+    if report is not None:
         first = f"palaver team share {shlex.quote(what)}{'' if level == Level.TEAM else f' --level {level}'}"
         print_page(renderer().render("team_pushed", report=report, first=first))
     else:
-        sessions = f", {many(change.shared.sessions, 'session')}" if change.memory is None else ""
-        click.echo(f"Shared from the next push on: {change.shared.name} (level {change.shared.level}{sessions}).")
+        sessions = f", {many(shared.sessions, 'session')}" if change.memory is None else ""
+        click.echo(f"Shared from the next push on: {shared.name} (level {shared.level}{sessions}).")
+        if shared.stays:
+            click.echo(f"Stays on this machine: {staying(shared.stays)}.")
         click.echo("To see what will leave this machine: palaver team push --dry-run. To send it: palaver team push")
 
 
@@ -246,7 +255,9 @@ def withdraw_from_team(archive: Archive) -> PushReport | None:
     try:
         report = TeamPush(archive).run(seconds=_WITHDRAW_SECONDS)
     except (LeaseHeld, TeamRefused, TeamUnreachable) as problem:
-        print_message(f"Not yet withdrawn from the team: {problem.full_message}", "To withdraw: palaver team push")
+        # The server deletes nothing for a machine that it refuses, and the message names the next step.
+        later = [] if isinstance(problem, TeamRefused) else ["To withdraw: palaver team push"]
+        print_message(f"Not yet withdrawn from the team: {problem.full_message}", *later)
         return None
     if report.withdrawn:
         print_message(f"Withdrawn from {report.team}: {many(report.withdrawn, 'item')}. {report.erasures}")
@@ -289,5 +300,9 @@ def _change(archive: Archive, what: str, level: str) -> LevelChange:
     from ..team.client.levels import change_of
     from ..team.protocol import Level
 
-    folder = Path(what).expanduser().resolve() if is_folder(what) else None
+    folder = None
+    if is_windows_path(what):
+        folder = folder_path(what)
+    elif is_folder(what):
+        folder = Path(what).expanduser().resolve()
     return change_of(archive, folder.name if folder else what, folder, Level(level))

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from functools import lru_cache
 from importlib.util import find_spec
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -314,6 +314,7 @@ _AGENT_FOLDER: Final = re.compile(
 )
 """Pattern for worktrees in a user's home, such as `~/.codex/worktrees/ID/REPO` and `~/.cursor/worktrees/REPO/ID`."""
 _ID: Final = re.compile(r"[0-9a-f-]{4,}|\d+")
+_DRIVE: Final = re.compile(r"[A-Za-z]:[/\\]|\\\\[^\\]")
 _INSIDE: Final = re.compile(r"(?P<repository>.+?)[/\\](?:\.worktrees|\.[^/\\]+[/\\]worktrees)[/\\]")
 """Pattern for worktrees inside their repository, such as `REPO/.claude/worktrees/fix-1`."""
 _BESIDE: Final = re.compile(r"(?P<repository>(?:.*?[/\\])?[^/\\.][^/\\]*?)[._-]worktrees?[/\\]+[^/\\]")
@@ -348,11 +349,21 @@ def working_folders(folder: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((nfc(folder), repository_folder(folder)))) if folder else ()
 
 
+def is_windows_path(folder: str) -> bool:
+    r"""Return whether a folder has a full path of Windows, such as `D:\work` or `d:/work`."""
+    return _DRIVE.match(folder) is not None
+
+
+def folder_path(folder: str) -> PurePath:
+    """Return the path of a folder of any system. Paths of Windows are equal in any case and with both slashes."""
+    return PureWindowsPath(folder) if is_windows_path(folder) else PurePath(folder)
+
+
 def is_in_project(names: Collection[str], project: str, *folders: str) -> bool:
     """Return whether one of the names is a project's name, one of its working folders, or a parent of such a folder."""
-    paths = [PurePath(each) for folder in folders for each in working_folders(folder)]
-    known = {nfc(project), *(str(above) for path in paths for above in (path, *path.parents))}
-    return any(nfc(name.rstrip("/") or name) in known for name in names if name)
+    paths = [folder_path(name) for folder in folders for name in working_folders(folder)]
+    above = {parent for path in paths for parent in (path, *path.parents)}
+    return any(nfc(name.rstrip("/")) == nfc(project) or folder_path(nfc(name)) in above for name in names if name)
 
 
 def root_of(folder: Path) -> Path:

@@ -125,7 +125,15 @@ def counted(items: Sequence[Hit] | Sequence[Detail]) -> str:
 def shared_kinds(counts: Mapping[str, int]) -> str:
     """Return numbers of items that are shared with a team, for example `2 sessions, 1 exchange`."""
     plurals = {**_PLURALS, "usage": ("day of usage", "days of usage"), "raw": ("full copy", "full copies")}
-    return ", ".join(many(count, *plurals[kind]) for kind, count in counts.items())
+    unknown = "other item", "other items"
+    return ", ".join(many(count, *plurals.get(kind, unknown)) for kind, count in counts.items())
+
+
+def staying(stays: Mapping[str, int]) -> str:
+    """Return numbers of exchanges by the reason why they stay here: `2 exchanges (sub-agent), 1 exchange (...)`."""
+    shown = [f"{many(count, 'exchange')} ({line(reason)})" for reason, count in [*stays.items()][:_LISTED]]
+    remaining = sum([*stays.values()][_LISTED:])
+    return ", ".join([*shown, *([f"{many(remaining, 'exchange')} for other reasons"] if remaining else [])])
 
 
 def plural_of(kinds: Sequence[str]) -> str:
@@ -454,6 +462,7 @@ _FILTERS: Mapping[str, Any] = {
     "outcomes": outcomes,
     "quoted": _quotation,
     "shared_kinds": shared_kinds,
+    "staying": staying,
     "size": size,
     "state_label": state_label,
     "step": step,

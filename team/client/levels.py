@@ -1,16 +1,17 @@
 """Choice of what is shared: a level for a project, and single memories."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...archiver.store import Store
 from ...archiver.store.team_table import Choices
 from ...core import ids
 from ...core.conversation import SessionKind
 from ...core.errors import InvalidInput, TeamRefused, UnknownIds
-from ...core.home import is_in_project
+from ...core.home import is_in_project, is_windows_path
 from ...observe.archive import Archive
 from ...search.query.tokenizer import unknown_project
 from ..protocol import Level
@@ -20,11 +21,17 @@ from .places import identities
 
 
 class SharedLevel(Struct, frozen=True):
-    """Level of a project, with the number of its archived sessions, or of a memory."""
+    """Level of a project or of a memory.
+
+    Attributes:
+        sessions: Number of archived sessions of the project, without those of sub-agents.
+        stays: Number of exchanges of the project that stay on this machine at this level, by reason.
+    """
 
     name: str
     level: str
     sessions: int = 0
+    stays: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class LevelChange(Struct, frozen=True):
@@ -52,6 +59,14 @@ class LevelChange(Struct, frozen=True):
             return self.memory in choices.memories
         return not choices.levels.keys().isdisjoint((self.identity, self.older))
 
+    def saved(self, archive: Archive) -> SharedLevel:
+        """Store the change in a transaction, and return the level with what stays on this machine."""
+        with archive.store.transaction():
+            self.save(archive.store)
+        if self.memory is not None:
+            return self.shared
+        return replace(self.shared, stays=Offers(archive, joined(archive.store)).stays(self.identity))
+
     def applied(self, choices: Choices) -> Choices:
         """Return the choices with this change, for a preview."""
         if self.memory is not None:
@@ -59,7 +74,7 @@ class LevelChange(Struct, frozen=True):
         return choices._replace(levels={**choices.levels, self.identity: self.shared.level})
 
 
-def change_of(archive: Archive, name: str, folder: Path | None, level: Level) -> LevelChange:
+def change_of(archive: Archive, name: str, folder: PurePath | None, level: Level) -> LevelChange:
     """Return the change of the level of a memory, of the project in a folder, or of the project with a name.
 
     Raises:
@@ -73,7 +88,7 @@ def change_of(archive: Archive, name: str, folder: Path | None, level: Level) ->
     if key is not None:
         return _memory_change(archive, key, level)
     identity, older, shown = _project(archive.store, name, folder)
-    path = identity if identity.startswith("/") else older
+    path = identity if identity.startswith("/") or is_windows_path(identity) else older
     if level is not Level.PRIVATE and is_in_project(archive.config.private_projects, shown, *filter(None, (path,))):
         raise InvalidInput(
             f"{shown} is in private_projects, so nothing of it is shared",
@@ -112,7 +127,7 @@ def _memory_change(archive: Archive, key: int, level: Level) -> LevelChange:
     return LevelChange(SharedLevel(stored.id, level), memory=key)
 
 
-def _project(store: Store, name: str, folder: Path | None) -> tuple[str, str, str]:
+def _project(store: Store, name: str, folder: PurePath | None) -> tuple[str, str, str]:
     """Return the identity, the earlier identity and the name of a project.
 
     It has sessions, a level, or an existing folder.
@@ -120,7 +135,8 @@ def _project(store: Store, name: str, folder: Path | None) -> tuple[str, str, st
     recorded, levels = store.team.folders(), store.team.level_names()
     if folder is not None:
         identity, older = identities(str(folder), name, recorded)
-        if not folder.is_dir() and identity not in levels and str(folder) not in store.sessions.folders():
+        archived = {identities(cwd, project, recorded)[0] for project, cwd in store.sessions.projects()}
+        if identity not in levels and identity not in archived and not Path(folder).is_dir():
             raise unknown_project(store, str(folder))
         return identity, older, Path(identity).name or name
     projects = {identity: ("", identity) for identity, (label, _) in levels.items() if label == name}
@@ -138,19 +154,19 @@ def _project(store: Store, name: str, folder: Path | None) -> tuple[str, str, st
     return identity, older, name
 
 
-def shared_levels(store: Store) -> Iterator[SharedLevel]:
+def shared_levels(store: Store, offers: Offers) -> Iterator[SharedLevel]:
     """Yield the projects of which more than nothing is shared, by name."""
     sessions = _sessions_by_identity(store)
     for identity, (name, level) in store.team.level_names().items():
-        yield SharedLevel(name, level, sessions.get(identity, 0))
+        yield SharedLevel(name, level, sessions.get(identity, 0), offers.stays(identity))
 
 
 def _sessions_by_identity(store: Store) -> dict[str, int]:
-    """Return the number of sessions by the identity of their project, and by its earlier one."""
+    """Return the number of sessions with exchanges by the identity of their project, and by its earlier one."""
     recorded, counts = store.team.folders(), dict[str, int]()
     by_folder = dict[tuple[str, str], tuple[str, str]]()
-    for session in store.sessions.all().values():
-        if session.kind is SessionKind.SUBAGENT:
+    for number, session in store.sessions.all().items():
+        if session.kind is SessionKind.SUBAGENT or not store.items.of_sessions([number]):
             continue
         folder = session.cwd, session.project
         if folder not in by_folder:

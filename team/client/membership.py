@@ -16,7 +16,7 @@ from ...core.errors import InvalidInput, TeamRefused
 from ...core.home import Home
 from ...observe.sync.keyring import DeviceKey
 from ..protocol import Join, Joined, Leave, Left
-from .server_connection import SECONDS, ServerConnection, checked_url
+from .server_connection import SECONDS, ServerConnection, checked_url, join_again
 
 JOIN_HINT: Final = "To join: palaver team join URL CODE"
 
@@ -39,7 +39,7 @@ def connect(home: Home, membership: Membership, seconds: float = SECONDS) -> Ser
     if key is None:
         raise TeamRefused(
             "The key of this machine is missing, or the home was copied from another machine or disk",
-            hint=f"Ask for a new code, then run: palaver team join {membership.url} CODE",
+            hint=join_again(membership.url),
         )
     tokens = None if home.read_only else home.team_key.with_name("token")
     return ServerConnection(membership.url, membership.device, key, tokens, seconds)

@@ -205,7 +205,7 @@ class Offers:
         folder = stored.exchange.cwd
         worked_in = self.places.of_folder(folder) if folder else place
         is_hidden = worked_in.identity != place.identity and not worked_in.level.shows_conversations
-        return "folder of another project" if is_hidden else ""
+        return f"folder of another project: {worked_in.folder}" if is_hidden else ""
 
     def _has_full_copy(self, exchange: Exchange, place: Place) -> bool:
         """Return whether the level of the project, and that of the folder of an exchange, let out its full copy."""

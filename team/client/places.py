@@ -7,7 +7,15 @@ from typing import Final, NamedTuple
 
 from ...archiver.store import Store
 from ...core.conversation import Session
-from ...core.home import identity_of, is_in_project, main_worktree, root_of
+from ...core.home import (
+    folder_path,
+    identity_of,
+    is_in_project,
+    is_windows_path,
+    main_worktree,
+    repository_folder,
+    root_of,
+)
 from ...core.memory import project_namespace
 from ...core.text import nfc
 from ..protocol import Level, SharedProject
@@ -17,11 +25,15 @@ _NAME: Final = "name:"
 
 
 class Place(NamedTuple):
-    """Project of a folder: its identity on this machine, what the team may see of it, and its ID and name there."""
+    """Project of a folder: its identity on this machine, what the team may see of it, and its ID and name there.
+
+    `folder` is the folder of the project, or an empty text if only its name is known.
+    """
 
     identity: str
     level: Level
     project: SharedProject
+    folder: str
 
 
 class Places:
@@ -78,15 +90,20 @@ class Places:
         if is_in_project(self._private, name, *filter(None, (folder,))):
             level = Level.PRIVATE
         shown = "home" if folder == str(Path.home()) else PurePath(identity.removeprefix(_NAME)).name or name
-        has_remote = not identity.startswith(("/", _NAME))
-        return Place(identity, level, SharedProject(_hash(identity), shown) if has_remote else self.own(shown))
+        has_remote = not (identity.startswith(("/", _NAME)) or is_windows_path(identity))
+        project = SharedProject(_hash(identity), shown) if has_remote else self.own(shown)
+        return Place(identity, level, project, older or repository_folder(folder))
 
 
 def identities(folder: str, name: str, recorded: Mapping[str, str]) -> tuple[str, str]:
     """Return the identity of a project, and the one that it had before its repository had a remote.
 
-    `recorded` has the identities of folders that may have been deleted.
+    `recorded` has the identities of folders that may have been deleted. A folder of Windows is identified by its path,
+    with an upper-case drive and with slashes.
     """
+    if is_windows_path(folder):
+        windows = folder_path(repository_folder(folder))
+        return f"{windows.drive.upper()}{windows.as_posix()[len(windows.drive) :]}", ""
     if not folder.startswith("/"):
         return f"{_NAME}{name}", ""
     path = Path(folder)

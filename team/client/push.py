@@ -64,6 +64,7 @@ class PushReport(Struct):
     Attributes:
         items: Number of items by kind.
         withdrawn: Number of items that the server deleted, or would at most.
+        leaving: Number of items by kind that the server would delete at most. Only counted without sending.
         bytes: Size of the items without full copies.
         raw_bytes: Size of the full copies.
         secrets: Number of different secrets by kind that were replaced by placeholders.
@@ -78,6 +79,7 @@ class PushReport(Struct):
     sent: bool = True
     items: Counter[str] = field(default_factory=Counter[str])
     withdrawn: int = 0
+    leaving: Counter[str] = field(default_factory=Counter[str])
     bytes: int = 0
     raw_bytes: int = 0
     secrets: dict[str, int] = field(default_factory=dict[str, int])
@@ -122,6 +124,7 @@ class TeamPush:
                 continue
             if built is None:
                 self._report.withdrawn += 1
+                self._report.leaving[row.kind] += 1
             elif not _is_acknowledged(row, *built):
                 self._count([built[0]])
         self._report.sent, self._report.stays = False, offers.stays(identity)

@@ -82,6 +82,14 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def join_again(url: str) -> str:
+    """Return what a person can do whose machine the server does not accept."""
+    return (
+        f"Ask your administrator for a new code, then run: palaver team join {url} CODE. "
+        "To leave the team instead: palaver team leave --local"
+    )
+
+
 class ServerConnection(Closing):
     """Requests to a server. Each waits for a limited time.
 
@@ -149,7 +157,12 @@ class ServerConnection(Closing):
     def _new_token(self) -> str:
         """Return a new token for the signature of this machine."""
         assert self._key is not None
-        nonce = self.open_post("challenge", ChallengeRequest(self._device), Challenge).nonce
+        try:
+            nonce = self.open_post("challenge", ChallengeRequest(self._device), Challenge).nonce
+        except TeamRefused as problem:
+            if problem.status != _UNAUTHORISED:
+                raise
+            raise TeamRefused(str(problem), hint=join_again(self._url), status=problem.status) from None
         signature = self._key.sign(f"palaver-team:{nonce}".encode()).hex()
         access = self.open_post("token", SignedChallenge(self._device, nonce, signature), AccessToken)
         self._token = access.token

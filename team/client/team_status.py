@@ -2,14 +2,13 @@
 
 from msgspec import Struct, field
 
-from ...archiver.store.team_table import OfferState
 from ...core.errors import TeamRefused, TeamUnreachable
 from ...observe.archive import Archive
 from ..protocol import ServerStatus
 from .levels import SharedLevel, shared_levels
 from .membership import connect, joined
 from .offers import Offers
-from .plan import Planner, merged
+from .push import TeamPush
 
 _SECONDS = 5.0
 
@@ -19,12 +18,13 @@ class TeamStatus(Struct):
 
     Attributes:
         memories: Number of memories that the user chose.
-        waiting: Number of items that the next push compares and sends.
-        leaving: Number of items that the next push withdraws.
+        waiting: Number of items that the next push sends.
+        leaving: Number of items that the next push withdraws at most.
         refused: Number of items that the server refused, by reason.
         own: Number of items that the server holds of this person, from all machines, by kind.
         erasures: By when deleted bytes are gone from the server's disks.
-        problem: Why the server did not answer, with the next step, or an empty text.
+        problem: Why the server did not answer or refused this machine, with the next step, or an empty text.
+        is_refused: Whether the server refused this machine.
     """
 
     team: str
@@ -39,6 +39,7 @@ class TeamStatus(Struct):
     own: dict[str, int] = field(default_factory=dict[str, int])
     erasures: str = ""
     problem: str = ""
+    is_refused: bool = False
 
 
 def team_status(archive: Archive) -> TeamStatus:
@@ -49,18 +50,17 @@ def team_status(archive: Archive) -> TeamStatus:
     """
     store = archive.store
     membership = joined(store)
-    plan = Planner(store, Offers(archive, membership), membership).plan()
-    states = [row.state for row in merged(store.team.to_send(-1), plan)]
+    preview = TeamPush(archive).preview()
     status = TeamStatus(
-        membership.team_name, membership.url, membership.person_name, [*shared_levels(store)],
-        len(store.team.choices().memories), states.count(OfferState.WAITING), states.count(OfferState.LEAVING),
-        store.team.problems(),
+        membership.team_name, membership.url, membership.person_name,
+        [*shared_levels(store, Offers(archive, membership))], len(store.team.choices().memories),
+        preview.items.total(), preview.withdrawn, store.team.problems(),
     )  # fmt: skip
     try:
         with connect(archive.home, membership, _SECONDS) as server:
             reply = server.post("status", None, ServerStatus)
     except (TeamRefused, TeamUnreachable) as problem:
-        status.problem = problem.full_message
+        status.problem, status.is_refused = problem.full_message, isinstance(problem, TeamRefused)
     else:
         status.people, status.own, status.erasures = reply.people, reply.own, reply.erasures
     return status

@@ -50,6 +50,9 @@ _TYPES: Final[Mapping[ItemKind, Any]] = {
 }
 _PAGE: Final = 1_000
 _ELSEWHERE: Final = "withdrawn on another machine"
+_REMOVED: Final = "removed by the administrator; to share them again, `palaver team unshare`, then `palaver team share`"
+NOBODY: Final = UUID(int=0)
+"""Machine that tombstones of a removal name, so that every machine is refused when it offers such an item again."""
 _EARLIER: Final = "withdrawn after this change"
 _FOREIGN: Final = "shared by another person"
 _NO_STORE: Final = "the server stores no full copies"
@@ -363,7 +366,7 @@ def _refused(connection: Database, caller: Caller, device: UUID, items: Sequence
     for name, by, seq in gone:
         shown, offered = numbers[name]
         if by != device:
-            refused[shown] = _ELSEWHERE
+            refused[shown] = _REMOVED if by == NOBODY else _ELSEWHERE
         elif offered <= seq:
             refused[shown] = _EARLIER
     return refused

@@ -4,16 +4,12 @@ The owner of the schema sees no item. So the items are withdrawn in the role of 
 shares them: row security keeps those of all others.
 """
 
-from typing import Final
 from uuid import UUID
 
 from ...core.errors import TeamDatabaseUnusable
 from . import identity, pushes
 from .database import OWNER, ROLE, Database, scope
 from .identity import Caller
-
-NOBODY: Final = UUID(int=0)
-"""Machine that tombstones of a removal name, so that every machine is refused when it offers such an item again."""
 
 
 def remove(connection: Database, team: UUID, name: str) -> tuple[int, int]:
@@ -44,7 +40,7 @@ def withdraw(connection: Database, team: UUID, person: UUID) -> int:
         )
     connection.execute(f"SET LOCAL ROLE {ROLE}".encode())
     scope(connection, team, person)
-    deleted = pushes.withdraw_all(connection, Caller(team, person, None, frozenset(), "", 0), NOBODY)
+    deleted = pushes.withdraw_all(connection, Caller(team, person, None, frozenset(), "", 0), pushes.NOBODY)
     scope(connection, None)
     connection.execute(f"SET LOCAL ROLE {OWNER}".encode())
     return deleted
