@@ -34,7 +34,7 @@ ITEMS_MAX: Final = 500
 BYTES_MAX: Final = 4_000_000
 """Maximum bytes of one batch. A single larger item is sent alone."""
 OUTPUT_MAX: Final = 2_000
-"""Maximum characters of the output of a call that leave a machine."""
+"""Maximum characters of an output that leave a machine. Archived outputs are shortened to less."""
 TOKEN_SECONDS: Final = 900
 CODE_SECONDS: Final = 900
 

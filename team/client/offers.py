@@ -3,7 +3,7 @@
 | Item | Leaves at the level `team` | Stays |
 | --- | --- | --- |
 | session | agent, title, model, branch, times | folder, links |
-| exchange | prompts, answers, calls, the first characters of outputs | thinking, injected texts, abandoned turns |
+| exchange | prompts, answers, calls, outputs as archived | thinking, injected texts, abandoned turns |
 | vectors | of a prompt, of the last two answers, of an observation, of a memory | of other answers |
 | observation, session card | as stored | cards of sessions of which something stays |
 | memory | golden rules of the project, chosen memories | metadata, file, session |
@@ -336,7 +336,10 @@ class Offers:
 
 
 def _shared_exchange(exchange: Exchange) -> Exchange:
-    """Return an exchange without its folder, and without turns that stay. Outputs are cut."""
+    """Return an exchange without its folder, and without turns that stay.
+
+    Archived outputs have their beginning and end only. Their length is limited in any case.
+    """
     relative = _relative_to(exchange.cwd)
     turns = tuple(_shared_turn(turn, relative) for turn in exchange.active_turns if turn.kind in _SPOKEN)
     return replace(exchange, turns=turns, cwd="")

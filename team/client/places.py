@@ -27,7 +27,7 @@ _NAME: Final = "name:"
 class Place(NamedTuple):
     """Project of a folder: its identity on this machine, what the team may see of it, and its ID and name there.
 
-    `folder` is the folder of the project, or an empty text if only its name is known.
+    `folder` is empty if only the name of the project is known.
     """
 
     identity: str

@@ -24,7 +24,7 @@ class TeamStatus(Struct):
         own: Number of items that the server holds of this person, from all machines, by kind.
         erasures: By when deleted bytes are gone from the server's disks.
         problem: Why the server did not answer or refused this machine, with the next step, or an empty text.
-        is_refused: Whether the server refused this machine.
+        is_refused: True if the server refused this machine.
     """
 
     team: str

@@ -50,7 +50,7 @@ _TYPES: Final[Mapping[ItemKind, Any]] = {
 }
 _PAGE: Final = 1_000
 _ELSEWHERE: Final = "withdrawn on another machine"
-_REMOVED: Final = "removed by the administrator; to share them again, `palaver team unshare`, then `palaver team share`"
+_REMOVED: Final = "removed by the administrator; to share it again, unshare and share its project"
 NOBODY: Final = UUID(int=0)
 """Machine that tombstones of a removal name, so that every machine is refused when it offers such an item again."""
 _EARLIER: Final = "withdrawn after this change"
