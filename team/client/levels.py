@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...archiver.store import Store
 from ...archiver.store.team_table import Choices
 from ...core import ids
-from ...core.conversation import SessionKind
+from ...core.conversation import Session, SessionKind
 from ...core.errors import InvalidInput, TeamRefused, UnknownIds
 from ...core.home import is_in_project, is_windows_path
 from ...observe.archive import Archive
@@ -135,12 +135,12 @@ def _project(store: Store, name: str, folder: PurePath | None) -> tuple[str, str
     recorded, levels = store.team.folders(), store.team.level_names()
     if folder is not None:
         identity, older = identities(str(folder), name, recorded)
-        archived = {identities(cwd, project, recorded)[0] for project, cwd in store.sessions.projects()}
+        archived = {identities(cwd, project, recorded)[0] for project, cwd in _folders(store)}
         if identity not in levels and identity not in archived and not Path(folder).is_dir():
             raise unknown_project(store, str(folder))
         return identity, older, Path(identity).name or name
     projects = {identity: ("", identity) for identity, (label, _) in levels.items() if label == name}
-    for project, cwd in sorted(store.sessions.projects()):
+    for project, cwd in sorted(_folders(store)):
         if project == name:
             identity, older = identities(cwd, project, recorded)
             projects.pop(older, None)
@@ -161,12 +161,24 @@ def shared_levels(store: Store, offers: Offers) -> Iterator[SharedLevel]:
         yield SharedLevel(name, level, sessions.get(identity, 0), offers.stays(identity))
 
 
+def _sessions(store: Store) -> Iterator[Session]:
+    """Yield the sessions with exchanges. Deleted sessions have none, and no folder."""
+    for number, session in store.sessions.all().items():
+        if store.items.of_sessions([number]):
+            yield session
+
+
+def _folders(store: Store) -> set[tuple[str, str]]:
+    """Return the project and the folder of every session with exchanges."""
+    return {(session.project, session.cwd) for session in _sessions(store)}
+
+
 def _sessions_by_identity(store: Store) -> dict[str, int]:
     """Return the number of sessions with exchanges by the identity of their project, and by its earlier one."""
     recorded, counts = store.team.folders(), dict[str, int]()
     by_folder = dict[tuple[str, str], tuple[str, str]]()
-    for number, session in store.sessions.all().items():
-        if session.kind is SessionKind.SUBAGENT or not store.items.of_sessions([number]):
+    for session in _sessions(store):
+        if session.kind is SessionKind.SUBAGENT:
             continue
         folder = session.cwd, session.project
         if folder not in by_folder:

@@ -355,6 +355,15 @@ def test_a_worktree_is_in_the_folder_of_its_repository() -> None:
     assert is_in_project(["shop"], "shop", "")
 
 
+def test_folders_of_windows_match_in_each_spelling() -> None:
+    """Case and the kind of slash do not matter, and a folder above includes those below."""
+    for name in ("D:\\Code\\shop", "d:/code/shop", "d:/code/shop/"):
+        assert is_in_project([name], "x", "D:\\Code\\shop\\src")
+        assert is_in_project([name], "x", "d:/Code/shop")
+        assert not is_in_project([name], "x", "C:\\Code\\shop")
+        assert not is_in_project([name], "x", "D:\\Code\\shop-2")
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -13,6 +13,7 @@ from palaver.archiver.redaction.redactor import Redacted
 from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.observe.archive import Archive
+from palaver.team.server import removal
 from palaver.team.server.database import TeamDatabase, administering
 from palaver.team.server.identity import find_team, revoke
 
@@ -427,8 +428,71 @@ def test_a_revoked_machine_is_not_called_unreached(member: Laptop, urls: Databas
     assert membership is not None
     with administering(urls.owner) as connection:
         revoke(connection, find_team(connection, "acme"), membership.person_name)
-    shown = member.team("status").stdout
+    problem = member.team("status").stdout.splitlines()[1]
 
-    assert "The team server refused: " in shown
-    assert "not reached" not in shown
+    assert problem.startswith("The team server refused: This machine is not a member of the team, or was revoked.")
+    assert problem.endswith(f"team join {membership.url} CODE. To leave the team instead: palaver team leave --local")
+    assert "Nothing waits" not in member.team("status").stdout
+    assert member.json("status")["is_refused"]
+    assert "palaver team push" not in member.team("unshare", CLOCK).stderr
+    assert "palaver team leave --local" in member.team("leave", "--withdraw", code=1).stderr
     assert "Tokens for agents" in member.team("leave", "--local").stdout
+
+
+@pytest.mark.parametrize("spelled", ["D:\\mill", "d:/mill"])
+def test_a_project_in_a_folder_of_windows_is_shared(member: Laptop, urls: DatabaseUrls, spelled: str) -> None:
+    """Drives in both cases and both slashes are one folder. What stays is counted, with the other folder's name."""
+    for word, folder in (("wheel", "D:\\mill"), ("gear", "d:/mill"), ("belt", "E:\\barn")):
+        member.write("mill", "talk-1", word, folder=Path(folder))
+    reason = "folder of another project: E:\\barn"
+    shared = {"name": "mill", "level": "team", "sessions": 1, "stays": {reason: 1}}
+
+    tried = member.json("share", spelled, "--dry-run")
+    assert (tried["would_share"], tried["preview"]["stays"]) == (shared, {reason: 1})
+    shown = f"Stays on this machine: 1 exchange ({reason})"
+    assert shown in member.team("share", spelled).stdout
+    assert shown in member.team("status").stdout
+    assert member.json("status")["projects"] == [shared]
+    assert member.push().items["exchange"] == 2
+    assert "belt" not in member.texts(urls)
+    assert "Unknown project" in member.team("share", "D:\\barn", code=2).stderr
+
+
+def test_a_folder_without_sessions_is_named(member: Laptop, tmp_path: Path) -> None:
+    """A preview of a folder without sessions says why nothing would be sent."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+
+    assert "No session of empty is archived yet." in member.team("share", str(folder), "--dry-run").stdout
+
+
+def test_deleted_sessions_are_not_counted(member: Laptop) -> None:
+    """Sessions are counted as in `palaver projects`: only those with exchanges."""
+    member.write("oven", "talk-1", "door")
+    member.write("oven", "talk-2", "grill")
+    member.forget(targets=("talk-1",))
+
+    assert member.json("share", "oven")["shared"]["sessions"] == 1
+    assert "oven: 1 session" in member.run("projects").stdout
+
+
+def test_a_removed_person_can_share_again(member: Laptop, urls: DatabaseUrls) -> None:
+    """After a new code, one sentence says why the items stay, and `unshare` and `share` send them again."""
+    member.team("share", CLOCK)
+    member.push()
+    with Archive(member.home) as archive:
+        membership = archive.store.team.joined()
+    assert membership is not None
+    with administering(urls.owner) as connection:
+        removal.remove(connection, find_team(connection, "acme"), membership.person_name)
+    member.team("join", membership.url, invited(urls, membership.person_name))
+
+    left_out = [row for row in member.team("push").stdout.splitlines() if row.startswith("Left out")]
+    reason = "removed by the administrator; to share it again, unshare and share its project"
+    assert [row.partition("(")[2] for row in left_out] == [f"{reason})."]
+    assert "session" not in member.json("status")["own"]
+    member.team("unshare", CLOCK)
+    member.team("share", CLOCK)
+    member.push()
+    assert member.held(urls) == member.planned()
+    assert member.json("status")["refused"] == {}

@@ -204,6 +204,19 @@ def test_a_preview_counts_full_copies_separately(laptop: Laptop, raw_store: RawS
     assert "1 full copy" in laptop.team("status").stdout
 
 
+def test_the_status_counts_what_the_next_push_does(laptop: Laptop) -> None:
+    """After the level is lowered, only full copies are counted, and the preview names them."""
+    share(laptop)
+    laptop.team("share", "oven")
+    status = laptop.json("status")
+
+    assert (status["waiting"], status["leaving"]) == (0, 1)
+    assert "Would be withdrawn: 1 full copy.\n" in laptop.team("push", "--dry-run").stdout
+    done = laptop.push()
+    assert (done.items.total(), done.withdrawn) == (0, 1)
+    assert "Nothing waits." in laptop.team("status").stdout
+
+
 def test_a_server_without_a_store_says_so(laptop: Laptop, urls: DatabaseUrls, pool: TeamDatabase) -> None:
     """The level is refused with what to do. A copy that is sent nevertheless is refused alone."""
     with serving(pool) as plain:
