@@ -25,7 +25,7 @@ from ...archiver.store.exchange_table import ExchangeStart
 from ...archiver.store.session_table import SHORTEST_ID, ambiguous_session, similar_sessions
 from ...archiver.store.source_table import DELETED
 from ...core import tokens
-from ...core.conversation import UNINDEXED, Exchange, Fact, Session, Turn
+from ...core.conversation import UNINDEXED, Exchange, Fact, Kind, Session, Turn
 from ...core.errors import CopyGone, InvalidInput, InvalidLineRange, PathOutsideArchive
 from ...core.results import COUNTED, EXCERPT_BUDGET, Part, TranscriptExcerpt, read_cost
 from .details import SessionNames
@@ -224,8 +224,22 @@ class TranscriptReader:
                     turns = tuple(
                         turn._replace(active=False) if turn.line in excerpt.rewound else turn for turn in requested
                     )
-                    if turns:
-                        yield self._placed(excerpt, replace(event, turns=turns))
+                    placed = self._placed(excerpt, replace(event, turns=turns)) if turns else None
+                    if placed and (turns := self._without_sent_later(excerpt, placed)):
+                        yield replace(placed, turns=turns)
+
+    def _without_sent_later(self, excerpt: _Excerpt, exchange: Exchange) -> tuple[Turn, ...]:
+        """Return the turns of an exchange without queued prompts that open a later exchange.
+
+        The store states which prompts these are, because the record of a sent prompt is after the requested lines.
+        """
+        start = exchange.span.start_line
+        if all(turn.line == start for turn in exchange.turns if turn.kind is Kind.PROMPT):
+            return exchange.turns
+        stored = self._store.exchanges.prompt_lines(excerpt.source.id or 0, start)
+        return tuple(
+            turn for turn in exchange.turns if stored is None or turn.kind is not Kind.PROMPT or turn.line in stored
+        )
 
     def _excerpt(self, source: Source, start: int, last: int) -> _Excerpt:
         rewound = self._store.exchanges.rewound_lines(source.id or 0, start, last)

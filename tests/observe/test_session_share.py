@@ -20,7 +20,7 @@ from palaver.observe.transcript.image_metadata import without_metadata
 from palaver.templates.render import Renderer
 from palaver.viewer.shared_html import file_name, shared_html
 
-from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
+from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, queue, result, text, tool, user
 from ..archiver.history import ORIGINAL
 from .shared import NAME, SECRET, image, planted, png
 from .transcript.sessions import conversation
@@ -116,6 +116,18 @@ def test_prompts_only_shares_nothing_of_the_agent(tmp_path: Path) -> None:
         assert session.header.facts == ()
         assert "An answer." not in pages(session)["html"]
         assert "Second question" in pages(session)["html"]
+
+
+def test_a_queued_prompt_is_shared_once(tmp_path: Path) -> None:
+    records = records_of(
+        user("First question"), assistant(text("An answer."), id="m1"),
+        queue("enqueue", "Second question"), queue("dequeue"), user("Second question"),
+    )  # fmt: skip
+    with archived(tmp_path, records) as archive:
+        session = shared(archive)
+
+        assert [exchange.heading for exchange in session.exchanges] == ["First question", "Second question"]
+        assert session.report.prompts == 2
 
 
 def test_only_the_chosen_lines_are_shared(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from palaver.templates.render import Renderer
 
 from ...archiver.deletion.steps import exchange as asked
 from ...archiver.deletion.steps import forget
-from ...archiver.formats.claude_code.claude_lines import assistant, result, text, tool, user
+from ...archiver.formats.claude_code.claude_lines import assistant, queue, result, text, tool, user
 from ...archiver.history import FORK, ORIGINAL, History, talk
 
 STEPS = 40
@@ -75,6 +75,23 @@ def test_a_private_exchange_is_hidden_to_its_end(history: History, monkeypatch: 
         assert not any(read)
         [after] = layers.read(archived, end, end + 1).exchanges
     assert [turn.text for turn in after.turns] == ["ask 4"]
+
+
+def test_a_queued_prompt_appears_only_where_it_was_sent(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines before the record of the sent prompt show no prompt. A prompt that the assistant read stays there."""
+    monkeypatch.setattr(transcript_reader, "_LEAD", 1)
+    prompt, *others = exchange(4)
+    typed = [queue("enqueue", "ask 4"), queue("enqueue", "and commit"), queue("remove", "and commit")]
+    history.append([*exchange(3), *typed, prompt, *others])
+    history.ingest()
+    archived, line = history.source().archived, 3 * (STEPS * 2 + 2)
+    with ArchiveSearch(history.home) as layers:
+        for start in (1, line, line + 1):
+            read = layers.read(archived, start, line + 3)
+            shown = [turn.text for exchange in read.exchanges for turn in exchange.turns]
+            assert ("ask 4" in shown, "and commit" in shown) == (False, True)
+        sent = layers.read(archived, line, line + 4).exchanges
+    assert [exchange.turns[-1].text for exchange in sent] == ["and commit", "ask 4"]
 
 
 def test_a_part_of_an_exchange_has_the_metadata_of_the_whole(history: History) -> None:
