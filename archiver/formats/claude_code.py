@@ -23,7 +23,7 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct, field
 
-from ...core.conversation import Fact, Kind, Note, Session, SessionKind, Skipped, Speaker, Turn
+from ...core.conversation import Fact, Kind, Milliseconds, Note, Session, SessionKind, Skipped, Speaker, Turn
 from ..lines import Line, Reason, Record, clean, clip, head_records, is_media_label, one_line, records, split
 from . import record_reader
 from .claude_code_prompts import AttributedText, attribute, block_text, call_of, content_text, result_of, team_task
@@ -63,6 +63,8 @@ class _QueuedPrompt(Struct):
     """Reason for skipping the prompt, or an empty string if it is not skipped."""
     read: bool = False
     """True if the assistant read the prompt, which removes the prompt from the queue."""
+    sent: bool = False
+    """True if the program took the prompt from the queue to send it."""
     accounted: bool = False
     """True if the line of the prompt has other events and therefore needs no `Skipped` event."""
 
@@ -106,17 +108,32 @@ class PromptQueue(Struct):
                 prompt.read = True
                 return
 
+    def send(self) -> None:
+        """Mark the first prompt that is still in the queue as sent."""
+        for prompt in self._prompts:
+            if not (prompt.skipped or prompt.read or prompt.sent):
+                prompt.sent = True
+                return
+
     def withdraw(self) -> None:
         """Mark every unread prompt as withdrawn by the user."""
         for prompt in self._prompts:
             if not prompt.read:
                 prompt.skipped = prompt.skipped or SkipReason.WITHDRAWN
 
-    def settle(self, line: int) -> None:
+    def settle(self, line: int = 0, at: Milliseconds | None = None) -> None:
         """Move every delayed prompt to `released`, and replace skipped prompts by `Skipped` events.
 
-        `line` is the first line of the next exchange, or 0 at the end of the file.
+        A resumed session can begin with a prompt, followed by a copy of older exchanges and by the record of the sent
+        prompt. The prompt is skipped, because it opens a later exchange.
+
+        Args:
+            line: First line of the next exchange, or 0 at the end of the file.
+            at: Time of the next exchange.
         """
+        for prompt in self._prompts:
+            if prompt.sent and at is not None and prompt.turn.at is not None and prompt.turn.at > at:
+                prompt.skipped = prompt.skipped or SkipReason.QUEUED
         accounted = {prompt.turn.line for prompt in self._prompts if not prompt.skipped}
         for prompt in self._prompts:
             typed_on = prompt.turn.line
@@ -290,7 +307,7 @@ class ClaudeCodeReader(RecordReader):
         return self._is_subagent and subagent_of(record) == self._session.native_id
 
     def _finish(self) -> None:
-        self._queue.settle(0)
+        self._queue.settle()
 
     def _record(self, record: Record, line: Line) -> RecordEvents:
         kind = record.get("type")
@@ -339,18 +356,18 @@ class ClaudeCodeReader(RecordReader):
 
     def _text_events(self, record: Record, stamp: RecordStamp, text: AttributedText) -> list[Turn | Note]:
         self._queue.skip(text.text)
-        notes = self._open(record, stamp.line) if text.kind is Kind.PROMPT else []
+        notes = self._open(record, stamp) if text.kind is Kind.PROMPT else []
         limit = INPUT_LIMIT if self._shorten and text.kind is Kind.INJECTED else None
         turn = stamp.turn(text.speaker, text.kind, clip(text.text, limit), tool=text.tool)
         return [turn, *self._injected(text.added, stamp), *notes, *self._envelope_notes(record, stamp.line)]
 
-    def _open(self, record: Record, line: int) -> list[Note]:
+    def _open(self, record: Record, stamp: RecordStamp) -> list[Note]:
         """Open an exchange: clear the state of the previous exchange, and return a rewind note if necessary."""
-        self._queue.settle(line)
+        self._queue.settle(stamp.line, stamp.at)
         self._calls.clear()
         self._envelope = ()
         self._facts.forget(Fact.CWD, Fact.BRANCH)
-        return self._parents.add_prompt(string(record.get("parentUuid")), line, partial=self._partial)
+        return self._parents.add_prompt(string(record.get("parentUuid")), stamp.line, partial=self._partial)
 
     def _results(
         self, record: Record, stamp: RecordStamp, results: Sequence[Record], others: Sequence[Record]
@@ -470,6 +487,8 @@ class ClaudeCodeReader(RecordReader):
 
     def _queue_operation(self, record: Record, stamp: RecordStamp) -> RecordEvents:
         operation, text = record.get("operation"), clean(content_text(record.get("content")))
+        if operation == "dequeue":
+            self._queue.send()
         if operation == "popAll":
             self._queue.withdraw()
         if operation == "remove":

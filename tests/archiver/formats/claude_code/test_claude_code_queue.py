@@ -13,6 +13,23 @@ def test_a_queued_prompt_that_is_sent_counts_once() -> None:
     assert skipped(*records) == [(4, "bookkeeping"), (2, "queued")]
 
 
+def test_a_prompt_that_a_resumed_session_sends_after_its_history_counts_once() -> None:
+    """A resumed session records the queued prompt, then a copy of older exchanges, and then the sent prompt."""
+    now, before = "2026-03-01T10:00:00.000Z", "2026-02-28T09:00:00.000Z"
+    history = (user("one", timestamp=before), assistant(text("ok"), timestamp=before))
+    records = (queue("enqueue", "two"), queue("dequeue"), *history, user("two", timestamp=now))
+
+    assert [(turn.line, turn.text) for turn in turns(*records)] == [(3, "one"), (4, "ok"), (5, "two")]
+    assert skipped(*records) == [(2, "bookkeeping"), (1, "queued")]
+
+
+def test_a_queued_prompt_that_is_never_sent_is_kept() -> None:
+    """A prompt that stays in the queue belongs to the exchange in which it was typed."""
+    records = (queue("enqueue", "two"), user("one", timestamp="2026-02-28T09:00:00.000Z"))
+
+    assert [(turn.line, turn.text) for turn in turns(*records)] == [(1, "two"), (2, "one")]
+
+
 def test_a_line_with_other_events_than_a_queued_prompt_is_not_skipped() -> None:
     """A line with other events besides a queued prompt is not skipped. Two queued prompts are skipped once."""
     joined = jsonl([assistant(text("ok")), queue("enqueue", "two")]).replace(b"\n", b"")
