@@ -11,5 +11,5 @@ An exchange yields few kinds of observations:
 All other exchanges have no observation and stay searchable. Each session has a card.
 """
 
-VERSION = "rules-21"
+VERSION = "rules-22"
 """Version of the rules. Increase it when the result for the same exchange changes."""

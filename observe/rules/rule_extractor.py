@@ -149,6 +149,8 @@ def _from_rulings(exchange: Exchange, rulings: Sequence[Statement]) -> Observati
 
 _LISTS = {"TodoWrite", "update_plan", "todo_write", "write_todos"}
 """Names of tools for to-do lists."""
+_DIALOG = "AskUserQuestion"
+"""Name of the tool with which Claude Code asks the user. After each question, the call lists the options."""
 _ITEM = re.compile(r"\[(\w+)\] (.+)")
 _UNFINISHED = {"pending", "in_progress"}
 _LEFT = phrases("open_items.left")
@@ -160,6 +162,9 @@ _COMMAND_MAX = 60
 _REQUEST_MAX = 120
 _QUESTION_MAX = 150
 _BAD_END = re.compile(r"The last (check|command), .+, (failed)\Z|The user (refused) the last (command), .+\Z")
+_ASKED = "Question to the user: "
+_READY = phrases("open_items.ready")
+"""Pattern for sentences that only say what a question to the user asks: `Ready to commit. Go ahead?`."""
 _NEXT_TASK = phrases("open_items.next_task")
 """Pattern for questions about the next task, which is no part of this session."""
 _UNPUSHED = regex("open_items.unpushed")
@@ -189,7 +194,7 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
     """Return the notes at the end of a session, without repetitions.
 
     For each label, all notes come from the newest text that has notes with this label. A later commit, push or merge
-    closes the notes about it.
+    closes the notes about it. A question to the user replaces a sentence that only says that the work is ready.
     """
     closing = closing_exchanges(exchanges)
     found: dict[NoteLabel, list[HandoffNote]] = {}
@@ -209,6 +214,8 @@ def closing_notes(exchanges: Sequence[Exchange]) -> list[HandoffNote]:
         calls = [turn.text for turn in exchange.turns if turn.kind is Kind.CALL]
         delivered |= {step for call in calls for step in _DELIVERS.findall(call)}
     found.setdefault(NoteLabel.OPEN, [])[:0] = _signs(closing, exchanges)
+    if any(note.text.startswith(_ASKED) for note in found[NoteLabel.OPEN]):
+        found[NoteLabel.OPEN] = [note for note in found[NoteLabel.OPEN] if not _READY.match(note.text)]
     kept = {note.text: note for notes in found.values() for note in notes}
     return [note for text, note in kept.items() if not any(text in other for other in kept if other != text)]
 
@@ -266,6 +273,9 @@ def _signs(closing: Sequence[Exchange], exchanges: Sequence[Exchange]) -> Iterat
         text = f"The user interrupted the work on {_with_work(title, exchanges)}"
         yield _open(text, analysis.request.line, analysis.request.quote)
     yield from _failure(last, analysis)
+    if dialog := [*_dialog(last)]:
+        yield from dialog
+        return
     replies = [turn for turn in last.active_turns if turn.is_reply]
     if replies:
         yield from _question(replies[-1])
@@ -352,7 +362,16 @@ def _question(reply: Turn) -> Iterator[HandoffNote]:
         if len(question) > _QUESTION_MAX:
             text = f"{truncate(question, _QUESTION_MAX)} …?"
         if is_specific(text):
-            yield _note(NoteLabel.OPEN, f"Question to the user: {text}", last)
+            yield _note(NoteLabel.OPEN, f"{_ASKED}{text}", last)
+
+
+def _dialog(last: Exchange) -> Iterator[HandoffNote]:
+    """Yield the first question of a dialog with which an exchange ends, because the user has not answered it."""
+    turns = [turn for turn in last.active_turns if turn.kind is not Kind.INJECTED]
+    if turns and turns[-1].kind is Kind.CALL and turns[-1].tool == _DIALOG:
+        call = turns[-1]
+        question = call.text.removeprefix(f"{_DIALOG}: ").partition("\n")[0].rpartition(" [")[0]
+        yield from _question(Turn(call.line, call.speaker, Kind.PROSE, question))
 
 
 def _with_subject(stated: Statement, above: Statement | None, words: int = 2) -> str:

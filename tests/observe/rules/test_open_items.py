@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from palaver.core.conversation import Exchange, Kind, Speaker, Turn
+from palaver.core.observation import ending_of
 from palaver.observe.rules.notes import NoteLabel
 from palaver.observe.rules.rule_extractor import bad_end, closing_notes
 
@@ -183,10 +184,34 @@ def test_a_refused_command_is_not_a_failed_one() -> None:
         assert bad_end(closing_notes(in_order(stopped))) == "command refused"
 
 
-def running(script: Script, command: str) -> Script:
+def running(script: Script, command: str, tool: str = "Bash") -> Script:
     line = len(script.turns) + 1
-    script.turns.append(Turn(line, Speaker.ASSISTANT, Kind.CALL, f"Bash: {command}", tool="Bash", call="r"))
+    script.turns.append(Turn(line, Speaker.ASSISTANT, Kind.CALL, f"{tool}: {command}", tool=tool, call="r"))
     return script
+
+
+def test_a_dialog_without_an_answer_is_a_question() -> None:
+    """The first question of the dialog is open, without its options. An answered dialog is not."""
+    script = Script().asked("commit").ran("git commit -m Footer", "hook failed", failed=True).said("The hook failed.")
+    script = running(
+        script,
+        "The hook fails. Should I commit the footer of the print view? [Yes | No]\nPush? [Yes]",
+        "AskUserQuestion",
+    )
+
+    assert left(script)[-1] == "Question to the user: Should I commit the footer of the print view?"
+    assert ending_of([f"Open: {left(script)[-1]}"]) == "question to you"
+    script.turns.append(Turn(9, Speaker.HUMAN, Kind.RESULT, "Yes", tool="AskUserQuestion", call="r"))
+    assert not any("Question" in text for text in left(script))
+
+
+def test_a_question_replaces_the_sentence_that_the_work_is_ready() -> None:
+    """A sentence that names other work stays."""
+    question = "Should I commit the footer of the print view?"
+    other = "The footer is ready for a review whenever you like."
+    for stated, kept in (("Ready to commit. The footer is in `page.py`.", []), (other, [other])):
+        script = Script().asked("Add a footer").edited("page.py").said(f"{stated}\n\n{question}")
+        assert left(script) == [f"Question to the user: {question}", *kept]
 
 
 def test_a_session_without_a_final_reply() -> None:
