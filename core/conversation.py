@@ -211,6 +211,10 @@ The session, its sub-agents and the sessions that continue it are archived but n
 """
 
 
+MODEL_TITLE: Final = range(1, 4)
+"""Ranks of titles that a model wrote from the conversation. A lower rank is the first prompt, a higher one a name."""
+
+
 class Session(Struct):
     """Properties of a session, collected from notes while its lines are parsed."""
 

@@ -218,6 +218,18 @@ def title_of_start(start: str) -> str:
     return shorten(title, len(title) - 1) or f"{title.rpartition(' ')[0] or title[:-1]}…"
 
 
+_DONE = (
+    "added|applied|changed|cleaned up|completed|configured|created|deleted|enabled|fixed|implemented|improved|installed"
+    "|integrated|merged|migrated|moved|refactored|removed|renamed|replaced|resolved|restored|rewritten|updated|upgraded"
+)
+_CLAIM = re.compile(rf"(?:\A|: )(?:{_DONE})\b|\b(?:{_DONE})\W*\Z", re.IGNORECASE)
+
+
+def claims_change(title: str) -> bool:
+    """Return whether a title states that something was changed, such as `Footer added` or `Fixed the footer`."""
+    return _CLAIM.search(title) is not None
+
+
 TITLE_MAX = 90
 """Maximum characters of a title."""
 

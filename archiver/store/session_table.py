@@ -587,6 +587,16 @@ class SummaryTable:
         )
         return dict(rows)
 
+    def without_change(self, sessions: Collection[int]) -> set[int]:
+        """Return those of these sessions that have neither an observation nor an edited file."""
+        rows = self._db.rows(
+            f"""SELECT id FROM session s WHERE id {AMONG}
+                AND NOT EXISTS (SELECT 1 FROM item i JOIN observation ON item = i.key WHERE i.session = s.id)
+                AND NOT EXISTS (SELECT 1 FROM item i JOIN edited_file ON exchange = i.key WHERE i.session = s.id)""",
+            (listed(sessions),),
+        )
+        return {number for (number,) in rows}
+
     def drop(self, sessions: Collection[int]) -> None:
         """Delete the summaries of these sessions, and schedule new ones.
 

@@ -23,7 +23,7 @@ from ...archiver.store.session_label_table import SessionLabel
 from ...archiver.store.session_list import SessionFilter
 from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
-from ...core.conversation import Kind, Origin, SessionKind, Trust
+from ...core.conversation import MODEL_TITLE, Kind, Origin, SessionKind, Trust
 from ...core.document import ChunkKind, DocumentFilter, EditBasis, EditedUnit, Symbol, UnitEdit
 from ...core.memory import Family, MemoryState, state_label
 from ...core.observation import (
@@ -37,7 +37,7 @@ from ...core.observation import (
 )
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
-from ...core.text import TITLE_MAX, shorten, title_of_start
+from ...core.text import TITLE_MAX, claims_change, shorten, title_of_start
 from ..query.tokenizer import terms
 from .subagents import Subagents
 
@@ -82,7 +82,8 @@ class SessionNames:
         summaries, short_ids = self._store.summaries.of_sessions(sessions), self._store.sessions.short_ids(sessions)
         untitled = [number for number in sessions if number not in summaries and sessions[number].title_rank <= 0]
         results = self._store.summaries.single_titles(untitled)
-        own = {number: label.title for number, label in self._store.session_labels.of(sessions).items()}
+        own = self._requests(sessions)
+        own |= {number: label.title for number, label in self._store.session_labels.of(sessions).items() if label.title}
         return {
             number: SessionName(
                 short_ids[number],
@@ -90,6 +91,17 @@ class SessionNames:
             )
             for number, session in sessions.items()
         }
+
+    def _requests(self, sessions: Mapping[int, Session]) -> dict[int, str]:
+        """Return the first prompts of the sessions whose title claims a change that they did not make."""
+        claimed = [
+            number
+            for number, session in sessions.items()
+            if session.title_rank in MODEL_TITLE and claims_change(session.title)
+        ]
+        unchanged = self._store.summaries.without_change(claimed) if claimed else ()
+        first = ((number, self._store.exchanges.first_of_session(number)) for number in unchanged)
+        return {number: one_line(exchange.prompt, _TITLE) for number, exchange in first if exchange}
 
     def title(self, number: int) -> str:
         """Return the title of a session, or else its first prompt, even if that is a question."""

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.core.text import (
+    claims_change,
     headline,
     is_one_word,
     readable,
@@ -193,6 +194,14 @@ def test_code_at_the_start_of_a_headline_is_not_capitalised() -> None:
 )
 def test_title_from_the_start_of_a_prompt_ends_with_a_clause_or_a_word(start: str, expected: str) -> None:
     assert title_of_start(start) == expected
+
+
+def test_titles_that_claim_a_change() -> None:
+    claims = ("Empty Shop: Kettle Page Created", "Fixed the footer", "Shop: added a footer", "Footer Implemented.")
+    others = ("Add a footer", "Why the added footer is blue", "Footer of the museum shop", "Related pages")
+
+    assert all(map(claims_change, claims))
+    assert not any(map(claims_change, others))
 
 
 def test_courtesy_alone_is_kept() -> None:

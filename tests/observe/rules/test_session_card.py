@@ -27,9 +27,9 @@ def parts_of(exchanges: list[Exchange], about: Session) -> list[Observation]:
     return [part for exchange in exchanges for part in observe(exchange, about).observations]
 
 
-def summary(*scripts: Script, title: str = "") -> Observation | None:
+def summary(*scripts: Script, title: str = "", rank: int = 4) -> Observation | None:
     about = session()
-    about.title, about.title_rank = title, 4 if title else -1
+    about.title, about.title_rank = title, rank if title else -1
     exchanges = one_file(*scripts)
     return build_card(parts_of(exchanges, about), about, exchanges)
 
@@ -195,6 +195,19 @@ def test_title_is_the_agents_own() -> None:
         == titles["Is there a footer?"]
         == ("Session: Added a footer to page.py, because every page needs the address")
     )
+
+
+def test_a_title_by_a_model_claims_only_what_was_done() -> None:
+    """Without a change, the request is the title. A title that is no claim of a model stays."""
+    asked = Script().asked("Add a footer to the print view").said("It needs a font. Which font should the footer have?")
+    claimed, named = summary(asked, title="Shop: Footer added", rank=1), summary(asked, title="Shop: Footer added")
+    done = summary(footer(), search(), title="Shop: Footer added", rank=1)
+
+    assert claimed is not None
+    assert claimed.title == "Session: Add a footer to the print view"
+    assert named is not None
+    assert done is not None
+    assert named.title == done.title == "Session: Shop: Footer added"
 
 
 def test_title_is_the_main_commit() -> None:

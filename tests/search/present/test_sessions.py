@@ -90,6 +90,32 @@ def test_sessions_are_listed_latest_first(layers: ArchiveSearch) -> None:
     assert {each.exchanges for each in everything.sessions} == {1}
 
 
+def test_a_claim_of_a_session_that_changed_nothing_is_no_title(tmp_path: Path) -> None:
+    """A session whose only edit was refused is called by its request."""
+    session, record = SESSIONS[0], "cccc1111-0000-4000-8000-000000000001"
+    place = {"sessionId": session, "cwd": "/home/demo/shop"}
+    titled = {"type": "summary", "summary": "Empty Shop: Kettle Page Created", "leafUuid": record}
+    with History(tmp_path) as history:
+        for name, failed in ((session, True), (SESSIONS[1], False)):
+            edit = tool("Write", {"file_path": "/home/demo/shop/kettle.py", "content": "x"}, id=f"t{name}")
+            own = {**place, "sessionId": name}
+            history.write(
+                [
+                    user("/init", **own),
+                    assistant(edit, id=f"m{name}", uuid=record.replace("1", str(1 + failed)), **own),
+                    result("You haven't granted it yet.", id=f"t{name}", is_error=failed),
+                    {**titled, "leafUuid": record.replace("1", str(1 + failed))},
+                ],
+                name,
+            )
+    with Pipeline(history.home) as pipeline:
+        pipeline.run(in_paths([tmp_path]))
+    with ArchiveSearch(history.home) as opened:
+        titles = {entry.session_id: entry.title for entry in opened.sessions(Query.newest(by="session")).sessions}
+
+    assert titles == {session: "/init", SESSIONS[1]: "Empty Shop: Kettle Page Created"}
+
+
 def outline(title: str, *facts: str, branch: str = "main", project: str = "shop") -> SessionOutline:
     return SessionOutline(title, title, project, "test", SessionKind.MAIN, branch, None, None, 1, title, "", facts)
 
