@@ -1,8 +1,9 @@
 """Pages of one session: the conversation, its prompts, its edits, and what a reader opens or finds in it."""
 
+import shlex
 from collections.abc import Mapping
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -10,7 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from ..archiver.formats.resume_commands import resume_line
+from ..archiver.store import Store
 from ..archiver.store.session_label_table import SessionLabel, tag_of
+from ..core.conversation import SessionKind
 from ..core.errors import InvalidInput
 from ..core.transcript_page import CallDetail, ExchangeSteps, Step, TranscriptPage
 from ..observe.transcript.session_views import SessionViews
@@ -22,6 +26,14 @@ _SHORT: Final = 1_200
 """Number of characters of a long prompt that are shown before it is opened."""
 _LONG: Final = 2_000
 """Minimum characters of a prompt that is shown shortened."""
+
+
+class SessionCommands(NamedTuple):
+    """Short ID of a session, and the shell commands that continue it. A command is empty if it is not available."""
+
+    id: str
+    resume: str
+    handoff: str
 
 
 def session_page(request: Request) -> Response:
@@ -44,6 +56,7 @@ def session_page(request: Request) -> Response:
         request, views, number, "session.html.j2", page=page, line=numbers["line"],
         target=_step_with(page, numbers["line"]),
         label=archive_of(request).store.session_labels.of([number]).get(number, SessionLabel()),
+        commands=_commands(archive_of(request).store, number),
         at_end=at_end, answer=views.answer_of(number) if at_end else None,
     )  # fmt: skip
 
@@ -168,6 +181,15 @@ def _session(request: Request) -> tuple[SessionViews, int]:
     archive = archive_of(request)
     views = SessionViews(archive.home, archive.store)
     return views, views.number(request.path_params["session"])
+
+
+def _commands(store: Store, number: int) -> SessionCommands:
+    session, source = store.sessions.load(number), store.sources.main(number)
+    short = store.sessions.short_ids([number])[number]
+    if session.kind is SessionKind.SUBAGENT:
+        return SessionCommands(short, "", "")
+    resume = resume_line(session, short, source.path, contained=source.is_contained) if source else ""
+    return SessionCommands(short, resume, shlex.join(["palaver", "handoff", short]))
 
 
 def _opened(request: Request, views: SessionViews, number: int, part: int, detail: CallDetail) -> Response:

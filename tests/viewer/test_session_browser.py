@@ -109,3 +109,23 @@ def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, tmp_path: Path
         page.locator("pre.output").wait_for()
 
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"], []], ids=["allowed", "refused"])
+def test_a_button_copies_the_command_that_resumes(browser: Browser, tmp_path: Path, permissions: list[str]) -> None:
+    """Without the right to copy, the button selects the command. A click on the command selects it, too."""
+    records = conversation(user("Go"), assistant(text("Done."), id="msg-1"))
+    with (
+        serving(archived(tmp_path, records)) as access,
+        opened(browser, access, SESSION, permissions=permissions) as page,
+    ):
+        if not permissions:
+            page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error('refused')))")
+        page.locator("[data-copy]").first.click()
+        page.get_by_role("button", name="Copied" if permissions else "Selected").wait_for()
+        copied = page.evaluate("navigator.clipboard.readText()") if permissions else ""
+        selected = page.evaluate("String(getSelection())")
+        page.locator(".commands code").nth(1).click()
+
+        assert (copied or selected) == "palaver resume 1111"
+        assert page.evaluate("String(getSelection())") == "palaver handoff 1111"

@@ -302,6 +302,16 @@ def test_no_page_shows_a_secret(tmp_path: Path) -> None:
     assert any("[secret:" in html for html in pages.values())
 
 
+def test_a_session_names_the_commands_that_continue_it(tmp_path: Path) -> None:
+    home = archived(tmp_path, conversation(user("Go"), assistant(text("Done."), id="msg-1")))
+    with viewing(home) as viewer:
+        shown = text_of(viewer.enter().page(SESSION))
+
+    assert "ID 1111 " in shown
+    assert "Resume palaver resume 1111 Copy in /code/app" in shown
+    assert "palaver handoff 1111" in shown
+
+
 def test_no_page_shows_a_deleted_line(tmp_path: Path) -> None:
     records = conversation(
         user("First"),

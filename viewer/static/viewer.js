@@ -53,3 +53,17 @@ document.addEventListener("formdata", (event) => {
   if (event.target.method !== "get") return;
   for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
 });
+
+// Copies the text before the button. Without the right to copy, it selects the text.
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest?.("[data-copy]");
+  if (!button) return;
+  const text = button.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = "Copied";
+  } catch {
+    window.getSelection().selectAllChildren(text);
+    button.textContent = "Selected";
+  }
+});
