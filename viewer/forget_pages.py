@@ -11,13 +11,29 @@ from ..archiver.lines import one_line
 from ..archiver.store import Store
 from ..core import ids
 from ..core.conversation import Milliseconds
-from ..core.deletion import DeletionPreview, DeletionRequest
+from ..core.deletion import Deletion, DeletionPreview, DeletionRequest
 from ..core.errors import InvalidInput
 from .gate import BASE
 from .pages import archive_of, form_of, redirect, render, route
 
 _SHOWN: Final = 600
 """Maximum characters of a prompt or answer in a preview."""
+
+_LISTED: Final = 160
+"""Maximum characters of a prompt in the list of deletions."""
+_PROMPTS: Final = 3
+"""Maximum number of prompts of one deletion in the list."""
+
+
+class ListedDeletion(NamedTuple):
+    """Deletion with its first prompts, and the address of its session if it has one that still has exchanges.
+
+    A deletion that cannot be undone has neither.
+    """
+
+    deletion: Deletion
+    prompts: list[str]
+    session: str
 
 
 class ForgottenExchange(NamedTuple):
@@ -48,10 +64,11 @@ def delete(request: Request) -> Response:
 
 def deletions(request: Request) -> Response:
     """List past deletions. The last one, named in the address, is announced."""
+    archive = archive_of(request)
     return render(
         request,
         "deletions.html.j2",
-        deletions=archive_of(request).deletions.history(),
+        deletions=[_listed(archive.store, deletion) for deletion in archive.deletions.history()],
         done=request.query_params.get("done", ""),
         undone=request.query_params.get("undone", ""),
     )
@@ -64,6 +81,14 @@ def undo(request: Request) -> Response:
         raise InvalidInput("No deletion was chosen", hint="Press Restore beside a deletion.")
     archive_of(request).deletions.undo(int(number))
     return redirect(f"/deletions?undone={number}")
+
+
+def _listed(store: Store, deletion: Deletion) -> ListedDeletion:
+    prompts = store.deleted_rows.prompts(deletion.id, _PROMPTS)
+    sessions = store.session_list.totals({session for session, _ in prompts})
+    names = store.session_list.addresses(sessions).values() if deletion.summary.sessions == 1 else ()
+    address = next((f"{BASE}/sessions/{quote(name)}" for name in names), "")
+    return ListedDeletion(deletion, [one_line(prompt, _LISTED) for _, prompt in prompts if prompt], address)
 
 
 def _preview(request: Request, target: str, deletion: DeletionPreview, *, changed: bool) -> Response:

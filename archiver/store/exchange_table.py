@@ -510,7 +510,7 @@ class ExchangeTable:
 
     def store_costs(self, exchanges: Iterable[tuple[int, bytes]]) -> None:
         """Store the costs of exchanges from `without_costs`, except where the turns have changed since."""
-        costs = [(orjson.dumps([*map(tuple, turn_costs(_unpack(turns)))]), key, turns) for key, turns in exchanges]
+        costs = [(orjson.dumps([*map(tuple, turn_costs(unpack(turns)))]), key, turns) for key, turns in exchanges]
         self._db.run_many("UPDATE exchange SET turn_costs = ? WHERE item = ? AND turns = ?", costs)
 
     def start_before(self, source: int, line: int) -> ExchangeStart:
@@ -546,7 +546,7 @@ class ExchangeTable:
                    ORDER BY start_line DESC LIMIT 1""",
                 (source, line, orjson.dumps(call)),
             )
-            turns = _unpack(row[0]) if row else ()
+            turns = unpack(row[0]) if row else ()
             turns_of_calls |= {turn.call: turn for turn in turns if turn.kind is Kind.CALL and turn.call == call}
         return turns_of_calls
 
@@ -556,7 +556,7 @@ class ExchangeTable:
             "SELECT turns FROM exchange WHERE source = ? AND start_line <= ? AND end_line >= ? AND instr(turns, ?)",
             (source, end, start, _INACTIVE),
         )
-        return {turn.line for (turns,) in rows for turn in _unpack(turns) if not turn.active}
+        return {turn.line for (turns,) in rows for turn in unpack(turns) if not turn.active}
 
     def prompt_lines(self, source: int, start: int) -> set[int] | None:
         """Return the lines of all prompts in the exchange that begins on a line, or None if no exchange does."""
@@ -721,7 +721,8 @@ def _pack(turns: Sequence[Turn]) -> bytes:
     return orjson.dumps([tuple(turn) for turn in turns])
 
 
-def _unpack(data: bytes) -> tuple[Turn, ...]:
+def unpack(data: bytes) -> tuple[Turn, ...]:
+    """Return the turns that the column `turns` contains."""
     return tuple(map(_turn, orjson.loads(data)))
 
 
@@ -729,7 +730,7 @@ def _turn_costs(turns: bytes | None, costs: bytes | None) -> list[TurnCost]:
     """Return the stored costs of an exchange, or those of its turns if no costs are stored."""
     if costs is not None:
         return [TurnCost(*values) for values in orjson.loads(costs)]
-    return turn_costs(_unpack(turns or b"[]"))
+    return turn_costs(unpack(turns or b"[]"))
 
 
 def _turn(values: list[Any]) -> Turn:
@@ -743,7 +744,7 @@ def _stored(row: Row) -> StoredExchange:
     start_line, end_line, start_byte, end_byte = lines
     span = Span(start_line, end_line, start_byte, end_byte)
     exchange = Exchange(
-        ordinal, span, _unpack(turns), started, ended, cwd, branch, tokens_in=tokens_in, tokens_out=tokens_out
+        ordinal, span, unpack(turns), started, ended, cwd, branch, tokens_in=tokens_in, tokens_out=tokens_out
     )
     return StoredExchange(key, session, source, exchange)
 

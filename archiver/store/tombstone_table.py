@@ -21,13 +21,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ...core.conversation import Milliseconds
+from ...core.conversation import Kind, Milliseconds
 from ...core.deletion import Deletion, DeletionState, DeletionSummary
 from ...core.errors import StoreError
 from ...core.home import Home
 from ...core.reports import many
 from ...core.runtime import replacing, with_checksum, without_checksum
 from .database import AMONG, Database, PathSeal, listed, placeholders
+from .exchange_table import unpack
 from .lease_table import StageTable
 from .observation_table import MODEL_PREFIX
 from .session_table import SummaryTable
@@ -87,6 +88,17 @@ class DeletedRowTable:
                 bundles.append(rows)
         self._insert(bundles)
         self._db.run("DELETE FROM deleted_exchange WHERE deletion = ?", (deletion,))
+
+    def prompts(self, deletion: int, limit: int) -> list[tuple[int, str]]:
+        """Return the session and the prompt of the first `limit` exchanges of a deletion that can be undone."""
+        query = "SELECT rows FROM deleted_exchange WHERE deletion = ? ORDER BY exchange LIMIT ?"
+        prompts = list[tuple[int, str]]()
+        for (packed,) in self._db.rows(query, (deletion, limit)):
+            rows: _Rows = msgspec.msgpack.decode(packed)
+            for row in rows.get("exchange", ()):
+                texts = [turn.text for turn in unpack(row["turns"]) if turn.kind is Kind.PROMPT]
+                prompts.append((rows["item"][0]["session"], "\n\n".join(texts)))
+        return prompts
 
     def erase(self, source: int, is_erased: Callable[[int], bool]) -> None:
         """Remove the bundles of exchanges that contain erased lines of a source."""

@@ -246,18 +246,25 @@ def test_an_exchange_is_forgotten_after_a_preview_and_restored(own: Viewer) -> N
     assert "Restored." in own.submit("/deletions/undo", {"deletion": "1"})
 
 
-def test_past_deletions_name_their_sessions_until_the_erasure(own: Viewer, tmp_path: Path) -> None:
+def test_past_deletions_name_their_sessions_and_prompts_until_the_erasure(own: Viewer, tmp_path: Path) -> None:
     home = Home(tmp_path / "own")
     with Archive(home) as archive:
         [detail] = archive.search.details(["obs-18"])
+        [item] = archive.store.items.load([18]).values()
+        prompt = archive.store.exchanges.load([item.exchange])[item.exchange].exchange.prompt[:60]
         deletions = archive.deletions
         number = deletions.delete(DeletionRequest(("obs-18",)), deletions.preview(DeletionRequest(("obs-18",))).token)
 
-    assert detail.session_title in text_of(own.page("/deletions"))
+    page = own.page("/deletions")
+    assert detail.session_title in text_of(page)
+    assert f"“{prompt}" in unescape(text_of(page))
+    assert f'href="/view/sessions/{detail.session_id}"' in page
     with Archive(home) as archive:
         archive.deletions.erase(number.number or 0)
         assert all(deletion.summary.titles == () for deletion in archive.deletions.history())
-    assert detail.session_title not in text_of(own.page("/deletions"))
+    page = text_of(own.page("/deletions"))
+    assert detail.session_title not in page
+    assert prompt not in unescape(page)
 
 
 def test_pinned_sessions_are_first_and_tags_filter(own: Viewer) -> None:
