@@ -12,13 +12,14 @@ from starlette.routing import BaseRoute
 from ..archiver.store import Store
 from ..archiver.store.exchange_table import Edit, absolute_path
 from ..core import ids
-from ..core.transcript_page import Call
+from ..core.transcript_page import Call, FileDiff
 from ..observe.transcript.session_views import SessionViews
 from ..observe.transcript.tool_calls import relative
 from ..observe.transcript.transcript_pages import heading_of
 from ..search.present.details import SessionNames
 from .gate import BASE
 from .pages import archive_of, page_number, render, route
+from .session_pages import edit_of
 
 _EXCHANGES: Final = 25
 """Exchanges with edits on one page."""
@@ -27,10 +28,11 @@ _READ: Final = 2_000
 
 
 class ListedEdit(NamedTuple):
-    """Edit of the file by one call, and the address of its changes."""
+    """Edit of the file by one call, the address of its changes and, on a page that opens all edits, the changes."""
 
     call: Call
     changes: str
+    diffs: tuple[FileDiff, ...] = ()
 
 
 class EditedExchange(NamedTuple):
@@ -45,16 +47,19 @@ class EditedExchange(NamedTuple):
 
 
 def file(request: Request) -> Response:
-    """Show the edits of a file. A relative path names all files with this path, or the one in a session's folder."""
+    """Show the edits of a file. A relative path names all files with this path, or the one in a session's folder.
+
+    With `open` in the address, all changes are shown.
+    """
     archive = archive_of(request)
     store, path = archive.store, request.query_params.get("path", "").strip()
-    edits, page = (
-        _edits_of(store, _absolute(store, path, request.query_params.get("session", ""))),
-        page_number(request),
-    )
+    session, is_open = request.query_params.get("session", ""), "open" in request.query_params
+    edits, page = _edits_of(store, _absolute(store, path, session)), page_number(request)
     first = (page - 1) * _EXCHANGES
     views = SessionViews(archive.home, store)
-    address = f"{BASE}/files?{urlencode({'path': path, 'session': request.query_params.get('session', '')})}"
+    named = {"path": path, "session": session}
+    closed, opened = (f"{BASE}/files?{urlencode(values)}" for values in (named, {**named, "open": "all"}))
+    address = opened if is_open else closed
     return render(
         request,
         "file.html.j2",
@@ -62,7 +67,9 @@ def file(request: Request) -> Response:
         paths=list(dict.fromkeys(edit.absolute_path for edit in edits)),
         total=len(edits),
         sessions=len({edit.session for edit in edits}),
-        exchanges=list(_exchanges(views, store, edits[first : first + _EXCHANGES])),
+        exchanges=list(_exchanges(views, store, edits[first : first + _EXCHANGES], is_open=is_open)),
+        is_open=is_open,
+        toggled=f"{closed if is_open else opened}&page={page}",
         newer=f"{address}&page={page - 1}" if page > 1 else "",
         older=f"{address}&page={page + 1}" if first + _EXCHANGES < len(edits) else "",
     )
@@ -87,7 +94,7 @@ def _parts(path: str) -> tuple[str, ...]:
     return PurePath(path.replace("\\", "/")).parts
 
 
-def _exchanges(views: SessionViews, store: Store, edits: list[Edit]) -> Iterator[EditedExchange]:
+def _exchanges(views: SessionViews, store: Store, edits: list[Edit], *, is_open: bool) -> Iterator[EditedExchange]:
     names = SessionNames(store).of_all({edit.session for edit in edits})
     addresses = store.session_list.addresses([edit.session for edit in edits])
     stored = store.exchanges.load([edit.exchange for edit in edits])
@@ -107,7 +114,9 @@ def _exchanges(views: SessionViews, store: Store, edits: list[Edit]) -> Iterator
             f"{session}?item={ids.show('exchange', edit.exchange)}",
             [
                 ListedEdit(
-                    call, f"{session}/edit?part={part}&line={call.line}&position={call.position}&file={quote(name)}"
+                    call,
+                    f"{session}/edit?part={part}&line={call.line}&position={call.position}&file={quote(name)}",
+                    edit_of(views, edit.session, part, call.line, call.position, name).diffs if is_open else (),
                 )
                 for call in calls
             ],

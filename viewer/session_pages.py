@@ -144,10 +144,15 @@ def edit(request: Request) -> Response:
     """Show an edit, named by the line and the position of its call. With `file`, show the changes of this file only."""
     views, number = _session(request)
     part, line, position = _place(request)
+    detail = edit_of(views, number, part, line, position, request.query_params.get("file", ""))
+    return _opened(request, views, number, part, detail)
+
+
+def edit_of(views: SessionViews, number: int, part: int, line: int, position: int, path: str) -> CallDetail:
+    """Return the edit at a position of a line. Of the changes of several files, it has only those of `path`."""
     detail = views.details.call(number, part, *views.call_at(number, part, line, position))
-    path = request.query_params.get("file", "")
     own = tuple(diff for diff in detail.diffs if diff.path == path)
-    return _opened(request, views, number, part, replace(detail, diffs=own) if own else detail)
+    return replace(detail, diffs=own) if own else detail
 
 
 def text(request: Request) -> Response:

@@ -485,6 +485,10 @@ def test_a_file_has_a_page_with_its_edits_over_all_sessions(viewer: Viewer, buil
             assert 'class="diff"' in viewer.page(unescape(link))
         for link in re.findall(r'href="/view(/sessions/[^"]*\?item=[^"]*)"', html):
             viewer.page(link)
+        [toggled] = re.findall(r'href="/view(/files[^"]*open=all[^"]*)"', html)
+        opened = viewer.page(unescape(toggled))
+        assert opened.count('class="diff"') == opened.count("transcript line") > 0
+        assert unescape(re.findall(r'href="/view(/files[^"]*)">Close all', opened)[0]).startswith("/files?path=")
 
 
 def test_the_list_of_observations_has_as_many_rows_as_it_counts(viewer: Viewer) -> None:
