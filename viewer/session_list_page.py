@@ -1,8 +1,10 @@
 """Page with the list of sessions and its filters, which are in the address."""
 
+from collections import Counter
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -17,6 +19,8 @@ from .gate import BASE
 from .pages import archive_of, page_number, render, route
 from .session_rows import columns_of, rows_of
 
+_SUBAGENTS: Final = {"1": "Listed too", "only": "Only these"}
+"""Label of each value of the filter for sub-agents. Without it, they are not listed."""
 _ROWS: Final = 50
 """Sessions on one page."""
 _BRANCHES: Final = 200
@@ -32,7 +36,7 @@ _LABELS: Final = {
     "after": "From",
     "before": "Until",
     "parent": "Sub-agents of",
-    "subagents": "Also list sub-agents",
+    "subagents": "Sub-agents",
 }
 """Label of each filter, by the name of its parameter in the address."""
 
@@ -47,6 +51,7 @@ def sessions(request: Request) -> Response:
     first = (page - 1) * _ROWS
     rows = rows_of(store, store.session_list.page(filters, _ROWS, first, pinned_first=True))
     totals = store.sessions.totals_by_project()
+    endings = Counter(store.session_list.count_by_ending(replace(filters, ending="")))
     return render(
         request,
         "sessions.html.j2",
@@ -61,7 +66,8 @@ def sessions(request: Request) -> Response:
         branches=store.session_list.branches()[:_BRANCHES],
         models=store.session_list.models(),
         tags=list(store.session_labels.tags()),
-        endings=list(ENDINGS),
+        endings={name: endings[name] for name in ENDINGS if endings[name] or name == chosen.get("ending")},
+        subagents=_SUBAGENTS,
         total=total,
         position=f"{grouped(first + 1)} to {grouped(first + len(rows))} of {grouped(total)}",
         newer=_address(chosen, page=page - 1) if page > 1 else "",
@@ -72,13 +78,13 @@ def sessions(request: Request) -> Response:
 def _filter(store: Store, chosen: dict[str, str]) -> SessionFilter:
     """Return the filter for parameters of an address. Raises `InvalidInput` for an invalid date."""
     after, before = between(chosen.get("after"), chosen.get("before"))
-    names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited", "tag")}
+    names = {name: chosen.get(name, "") for name in ("project", "agent", "branch", "model", "edited", "tag", "ending")}
     parent = chosen.get("parent", "")
     parents = store.sessions.several(store.sessions.beginning_with(parent) if parent else ())
     parent = next((session.native_id for session in parents.values()), parent)
     is_with_subagents = "subagents" in chosen or parent != ""
-    fact = ENDINGS.get(chosen.get("ending", ""), chosen.get("ending", ""))
-    return SessionFilter(**names, fact=fact, parent=parent, after=after, before=before, subagents=is_with_subagents)
+    is_main = chosen.get("subagents") != "only"
+    return SessionFilter(**names, parent=parent, after=after, before=before, subagents=is_with_subagents, main=is_main)
 
 
 def _title(store: Store, session: str) -> str:

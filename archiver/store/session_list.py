@@ -6,10 +6,17 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from ...core.conversation import Milliseconds, SessionKind
+from ...core.observation import ENDINGS, OPEN
 from .database import AMONG, Database, Value, listed
 
 _INDEXED: Final = "EXISTS (SELECT 1 FROM item i WHERE i.session = s.id)"
 _TIME: Final = "coalesce(s.ended, s.started, 0)"
+_FACTS: Final = "', ' || substr(o.facts, 2)"
+"""Facts of a card as text, in which a comma, a space and a quotation mark precede each fact, and nothing else."""
+_CASES: Final = " ".join(f"WHEN instr({_FACTS}, ', \"{start}') THEN '{name}'" for name, start in ENDINGS.items())
+_ENDING: Final = f"""coalesce((SELECT CASE WHEN instr(o.facts, '"{OPEN}') = 0 THEN '' {_CASES} ELSE '' END
+    FROM summary c JOIN observation o ON o.item = c.item WHERE c.session = s.id), '')"""
+"""Name of the worst ending of a session, as `ending_of` returns it."""
 
 
 class SessionFilter(Struct, frozen=True):
@@ -18,11 +25,12 @@ class SessionFilter(Struct, frozen=True):
     Attributes:
         edited: Part of the path of a file that the session edited.
         tag: Tag that the user gave to the session.
-        fact: Beginning of a fact of the card.
+        ending: Name of how the session ended, a key of `ENDINGS`.
         parent: The agent's ID of the session that started the session.
         after: Start of the time range, inclusive. A session matches if it ended in the range.
         before: End of the time range, exclusive.
         subagents: True to include sessions of sub-agents.
+        main: False to leave out all sessions but those of sub-agents.
     """
 
     project: str = ""
@@ -31,11 +39,12 @@ class SessionFilter(Struct, frozen=True):
     model: str = ""
     edited: str = ""
     tag: str = ""
-    fact: str = ""
+    ending: str = ""
     parent: str = ""
     after: Milliseconds | None = None
     before: Milliseconds | None = None
     subagents: bool = False
+    main: bool = True
 
 
 class SessionTotals(NamedTuple):
@@ -70,6 +79,12 @@ class SessionList:
         where, values = _condition(SessionFilter())
         rows = self._db.rows(f"SELECT s.project, count(*) FROM session s WHERE {where} GROUP BY s.project", values)
         return dict(rows)
+
+    def count_by_ending(self, filters: SessionFilter) -> dict[str, int]:
+        """Return the number of sessions that match by their ending, which is an empty text for a good one."""
+        where, values = _condition(filters)
+        query = f"SELECT {_ENDING} AS ending, count(*) FROM session s WHERE {where} GROUP BY ending"
+        return dict(self._db.rows(query, values))
 
     def totals(self, sessions: Collection[int]) -> dict[int, SessionTotals]:
         """Return the totals of these sessions. Sessions whose exchanges are all stored elsewhere are omitted."""
@@ -141,17 +156,16 @@ def _condition(filters: SessionFilter) -> tuple[str, tuple[Value, ...]]:
     """Return the SQL condition for a filter, and its values."""
     edits = """SELECT i.session FROM edited_file d JOIN item i ON i.key = d.exchange
         WHERE instr(replace(lower(d.path), '\\', '/'), ?)"""
-    cards = """SELECT c.session FROM summary c JOIN observation o ON o.item = c.item, json_each(o.facts) f
-        WHERE instr(f.value, ?) = 1"""
     conditions: dict[str, Value] = {
         "s.kind = ?": None if filters.subagents else str(SessionKind.MAIN),
+        "s.kind <> ?": None if filters.main else str(SessionKind.MAIN),
         "s.project = ?": filters.project or None,
         "s.agent = ?": filters.agent or None,
         "s.branch = ?": filters.branch or None,
         "EXISTS (SELECT 1 FROM json_each(s.models) WHERE value = ?)": filters.model or None,
         f"s.id IN ({edits})": filters.edited.lower().replace("\\", "/") or None,
         "s.id IN (SELECT session FROM session_tag WHERE tag = ?)": filters.tag or None,
-        f"s.id IN ({cards})": filters.fact or None,
+        f"{_ENDING} = ?": filters.ending or None,
         "s.parent_id = ?": filters.parent or None,
         f"{_TIME} >= ?": filters.after,
         f"{_TIME} < ?": filters.before,

@@ -87,7 +87,7 @@ def test_keys_move_through_a_list_and_search(browser: Browser, served: Access) -
 def test_a_filter_is_applied_when_it_changes(browser: Browser, served: Access) -> None:
     with opened(browser, served, "/view/sessions") as page:
         page.locator("summary").first.click()
-        page.get_by_label("Also list sub-agents").check()
+        page.get_by_label("Sub-agents").select_option("Listed too")
         page.wait_for_url("**/view/sessions?subagents=1")
 
 

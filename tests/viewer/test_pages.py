@@ -456,19 +456,32 @@ def test_older_open_items_are_folded(own: Viewer, tmp_path: Path) -> None:
 
 
 def test_sessions_are_filtered_by_their_ending(own: Viewer, tmp_path: Path) -> None:
-    """The mark of a row has the words of the filter. The title does not repeat them."""
+    """A session is listed under its worst ending only, which is its mark. The title does not repeat it."""
+    names = list(ENDINGS)
     with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
         numbers = archive.store.session_list.page(SessionFilter(), len(ENDINGS))
-        for number, (ending, start) in zip(numbers, ENDINGS.items(), strict=True):
+        for place, (number, ending) in enumerate(zip(numbers, names, strict=True)):
             title = f"{SUMMARY}Tide manual {number} ({ending})"
-            card = Observation(ObservationType.GENERAL, title, facts=(f"{start}`make`, failed",), extractor="test")
+            facts = tuple(f'{ENDINGS[name]}`make` said “no, "Open: x”' for name in reversed(names[place:]))
+            card = Observation(ObservationType.GENERAL, title, facts=facts, extractor="test")
             archive.store.summaries.put(number, archive.store.summaries.conversation(number)[0], card)
 
-    for number, ending in zip(numbers, ENDINGS, strict=True):
+    for number, ending in zip(numbers, names, strict=True):
         page = own.page(f"/sessions?ending={quote(ending)}")
         assert re.findall("data-row>([^<]*)</a> <span [^>]*>([^<]*)<", page) == [
             (f"Tide manual {number}", ending.capitalize())
         ]
+    assert "No session matches" in own.page("/sessions?ending=unknown")
+    offered = r'<option value="([^"]*)">[^<]* \(1\)</option>'
+    assert re.findall(offered, own.page("/sessions")) == names
+    assert re.findall(offered, own.page("/sessions?agent=none")) == []
+
+
+def test_sub_agents_are_listed_too_or_alone(viewer: Viewer) -> None:
+    def rows(address: str) -> set[str]:
+        return set(re.findall(r'href="/view/sessions/([^"]*)" data-row', viewer.page(address)))
+
+    assert rows("/sessions?subagents=only") == rows("/sessions?subagents=1") - rows("/sessions") != set()
 
 
 def test_a_file_has_a_page_with_its_edits_over_all_sessions(viewer: Viewer, built: Home) -> None:
