@@ -46,12 +46,12 @@ def sessions(request: Request) -> Response:
     store = archive_of(request).store
     chosen = {name: value for name in _LABELS if (value := request.query_params.get(name, "").strip())}
     filters = _filter(store, chosen)
-    total, page = store.session_list.count(filters), page_number(request)
+    endings = Counter(store.session_list.count_by_ending(replace(filters, ending="")))
+    total, page = endings[filters.ending] if filters.ending else endings.total(), page_number(request)
     page = min(page, max(1, -(-total // _ROWS)))
     first = (page - 1) * _ROWS
     rows = rows_of(store, store.session_list.page(filters, _ROWS, first, pinned_first=True))
     totals = store.sessions.totals_by_project()
-    endings = Counter(store.session_list.count_by_ending(replace(filters, ending="")))
     return render(
         request,
         "sessions.html.j2",

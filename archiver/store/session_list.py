@@ -11,9 +11,7 @@ from .database import AMONG, Database, Value, listed
 
 _INDEXED: Final = "EXISTS (SELECT 1 FROM item i WHERE i.session = s.id)"
 _TIME: Final = "coalesce(s.ended, s.started, 0)"
-_FACTS: Final = "', ' || substr(o.facts, 2)"
-"""Facts of a card as text, in which a comma, a space and a quotation mark precede each fact, and nothing else."""
-_CASES: Final = " ".join(f"WHEN instr({_FACTS}, ', \"{start}') THEN '{name}'" for name, start in ENDINGS.items())
+_CASES: Final = " ".join(f"""WHEN instr(o.facts, '"{start}') THEN '{name}'""" for name, start in ENDINGS.items())
 _ENDING: Final = f"""coalesce((SELECT CASE WHEN instr(o.facts, '"{OPEN}') = 0 THEN '' {_CASES} ELSE '' END
     FROM summary c JOIN observation o ON o.item = c.item WHERE c.session = s.id), '')"""
 """Name of the worst ending of a session, as `ending_of` returns it."""

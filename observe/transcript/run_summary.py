@@ -4,12 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from ...archiver.lines import one_line
 from ...core.reports import many
 from ...core.transcript_page import Call, Outcome
 from .tool_calls import COMMIT, EDIT, READ, SEARCH, SHELL, WAIT, WEB
 
 _PARTS = 4
 """Maximum number of parts of a summary."""
+_SUBJECT = 48
+"""Maximum characters of the failed call that a summary names."""
 
 
 def summarize_run(calls: Sequence[Call]) -> str:
@@ -54,10 +57,12 @@ def _commits(calls: Sequence[Call]) -> Iterator[str]:
 
 
 def _failures(calls: Sequence[Call]) -> Iterator[str]:
-    failed = sum(call.outcome is Outcome.FAILED and not call.checked for call in calls)
+    """Yield the number of failed calls with the subject of the first, and that of refused calls."""
+    failed = [call for call in calls if call.outcome is Outcome.FAILED and not call.checked]
     refused = sum(call.outcome is Outcome.REFUSED for call in calls)
     if failed:
-        yield f"{failed} failed"
+        first = one_line(failed[0].subject, _SUBJECT) or failed[0].tool
+        yield f"{len(failed)} failed ({first}{', …' if len(failed) > 1 else ''})"
     if refused:
         yield f"{refused} refused"
 

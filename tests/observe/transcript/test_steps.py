@@ -106,6 +106,22 @@ def test_a_run_is_summarised_by_its_changes_and_checks() -> None:
     assert summaries(*run) == ["7 calls: 4 edits in 2 files, tests failed, then passed, 1 command"]
 
 
+def test_a_run_names_the_first_command_that_failed() -> None:
+    long = f"cat {'x' * 60}"
+    run = [
+        call(1, "Bash", "git push"),
+        done(2, "rejected", 1, failed=True),
+        call(3, "Bash", "git pull"),
+        done(4, "conflict", 3, failed=True),
+        call(5, "Bash", "git status"),
+        done(6, "clean", 5),
+    ]
+    clipped = [call(1, "Bash", long), done(2, "No file", 1, failed=True), call(3, "Bash", "ls"), done(4, "a", 3)]
+
+    assert summaries(*run) == ["3 calls: 2 failed (git push, …), 1 search"]
+    assert summaries(*clipped) == [f"2 calls: 1 failed ({long[:47]}…), 1 search"]
+
+
 def test_thinking_between_calls_does_not_divide_a_run() -> None:
     thinking = Turn(3, Speaker.ASSISTANT, Kind.THINKING, "Hm.", 3000)
     run = [*edited(1, "a.py"), thinking, *edited(4, "a.py")]
