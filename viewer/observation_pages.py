@@ -130,24 +130,35 @@ def item(request: Request) -> Response:
 
 
 def _proofs(store: Store, detail: Detail) -> tuple[list[StatedFact], list[Proof]]:
-    """Return the facts of an item with the address of their line, and the evidence that says more, by lines."""
+    """Return the facts of an item with the address of their line, and the other evidence, by lines.
+
+    A quote that the title or the narrative contains is left out, but not its line, unless a fact has the same line.
+    """
     key, seen = ids.key(detail.id), detail.observation
     exchanges = [stored.exchange for stored in store.items.load([key] if key is not None else []).values()]
     facts, proofs = [StatedFact(fact) for fact in seen.facts], dict[tuple[int, int], Proof]()
+    stated = [_letters(strip_markdown(fact)) for fact in seen.facts]
+    text = _letters(strip_markdown(f"{seen.name}\n{seen.lead}\n{seen.narrative}"))
     for evidence in seen.evidence:
         first, last = evidence.start_line, evidence.end_line
         address = evidence_address(detail.short_session_id, detail.session_id, first, detail.id)
         texts = [text for exchange in exchanges for text in store.exchanges.texts_on(exchange, first, last)]
         quote = _whole(evidence.quote, texts) if evidence.quote else ""
         said = _letters(strip_markdown(quote))
-        same = next((place for place, fact in enumerate(facts) if said and said == _letters(fact.text)), None)
+        same = next((place for place, fact in enumerate(stated) if said and _is_repeated(said, fact)), None)
         if same is not None:
-            facts[same] = StatedFact(facts[same].text, first, address)
+            facts[same] = facts[same] if facts[same].line else StatedFact(facts[same].text, first, address)
             continue
         proof = proofs.setdefault((first, last), Proof(first, last, address, []))
-        if quote and quote not in proof.quotes:
+        if said and said not in text and quote not in proof.quotes:
             proof.quotes.append(quote)
-    return facts, list(proofs.values())
+    linked = {fact.line for fact in facts}
+    return facts, [proof for proof in proofs.values() if proof.quotes or proof.first not in linked]
+
+
+def _is_repeated(quote: str, fact: str) -> bool:
+    """Return whether a fact says a quote, or more than half of it. Both are letters and digits without spaces."""
+    return quote in fact or (fact in quote and 2 * len(fact) > len(quote))
 
 
 def _letters(text: str) -> str:

@@ -550,12 +550,15 @@ def test_tests_and_notes_are_listed_only_on_request(own: Viewer, tmp_path: Path)
 
 
 def test_evidence_of_an_observation_repeats_no_fact(viewer: Viewer) -> None:
-    """A fact that is a quote itself has the link to its line."""
+    """A fact that is a quote itself has the link to its line. No quote repeats the text above it."""
     items, linked = re.findall(r"/items/(obs-\d+)", viewer.page("/observations")), 0
     for item in dict.fromkeys(items):
         page = viewer.page(f"/items/{item}")
         facts = re.findall(r"<li>(?!<a)(.*?)(?: <a class=\"at\".*?)?</li>", page.partition('class="facts"')[2])
-        assert not {*facts} & {*re.findall("<blockquote>(.*?)</blockquote>", page)}
+        quotes = re.findall("<blockquote>(.*?)</blockquote>", page)
+        assert not {*facts} & {*quotes}
+        above = text_of(page.partition("<blockquote>")[0])
+        assert not [quote for quote in quotes if text_of(quote) in above]
         linked += page.partition('class="facts"')[2].partition("</ul>")[0].count('class="at"')
 
     assert linked

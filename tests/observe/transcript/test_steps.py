@@ -118,7 +118,7 @@ def test_a_run_names_the_first_command_that_failed() -> None:
     ]
     clipped = [call(1, "Bash", long), done(2, "No file", 1, failed=True), call(3, "Bash", "ls"), done(4, "a", 3)]
 
-    assert summaries(*run) == ["3 calls: 2 failed (git push, …), 1 search"]
+    assert summaries(*run) == ["3 calls: 2 failed (git push, …), 1 command"]
     assert summaries(*clipped) == [f"2 calls: 1 failed ({long[:47]}…), 1 search"]
 
 
