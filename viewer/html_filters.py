@@ -12,6 +12,7 @@ from ..core.conversation import Milliseconds, current_day, show_day, show_instan
 from ..core.observation import ObservationType
 from ..core.reports import DOLLAR, NanoDollars, dollars, encrypted_conversations, grouped, many, size
 from ..core.usage_report import UsageRow
+from ..search.query.relevance import key_words
 from .markdown_html import inline
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _HEADING: Final = re.compile(r"(?<!\S)#{1,6}(?:\s+|(?=…|\.\.\.))")
+_RULE: Final = re.compile(r"(?<!\S)(?:\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?)?|[-=*_]{3,})(?!\S)")
+"""Line below the head of a table, or between paragraphs."""
+_STARS: Final = re.compile(r"(<code>.*?</code>)|\*\*", re.DOTALL)
+"""Code, or the mark of emphasis whose other mark is not in the same line."""
 _SOURCE: Final = re.compile(r" \(from the agent's [^()]+, line \d+\)\Z")
 _ORIGINS: Final = {
     "human": "you",
@@ -94,12 +99,18 @@ def stated(text: str) -> Markup:
 
 
 def marked(text: str, words: Sequence[str]) -> Markup:
-    """Return a line of Markdown as HTML in which the given words are marked, ignoring case.
+    """Return an excerpt of Markdown as a line of HTML in which the words are marked, ignoring case.
 
-    Words are escaped before they are searched, as the text is, and no word is marked within a tag or an entity.
+    Rules of tables and paragraphs, and marks of emphasis that begins or ends outside, are left out. Words such as "the"
+    are marked only if there are no others. Words are escaped before they are searched, as the text is, and no word is
+    marked within a tag or an entity.
     """
-    html = inline(text)
-    longest_first = sorted((str(escape(word)) for word in words if word), key=len, reverse=True)
+    is_table = any("|" in rule[0] for rule in _RULE.finditer(text))
+    plain = _RULE.sub(" ", text)
+    html = inline(_HEADING.sub("", plain.replace(" | ", " ") if is_table else plain))
+    html = Markup(_STARS.sub(r"\1", str(html)))  # noqa: S704 - the line is clean, and only asterisks were removed
+    used = [word for word in words if key_words(word)] or words
+    longest_first = sorted((str(escape(word)) for word in used if word), key=len, reverse=True)
     if not longest_first:
         return html
     pattern = re.compile("|".join(["<[^>]*>", *map(re.escape, longest_first), "&[^;]*;"]), re.IGNORECASE)

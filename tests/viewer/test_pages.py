@@ -700,6 +700,15 @@ def test_a_snippet_shows_its_markdown_and_marks_words_outside_of_tags_and_entiti
     assert marked("a < b", []) == "a &lt; b"
 
 
+def test_a_snippet_marks_no_stop_words_and_shows_no_rests_of_markdown() -> None:
+    """The rest of a table and emphasis that is cut are no text. Commands keep their characters."""
+    assert marked("with the tide", ["the", "tide"]) == "with the <mark>tide</mark>"
+    assert marked("to be", ["to", "be"]) == "<mark>to</mark> <mark>be</mark>"
+    assert marked("Fix** it `a ** b`", []) == "Fix it <code>a ** b</code>"
+    assert marked("Port | Use |---|---| 80 | web", []).split() == ["Port", "Use", "80", "web"]
+    assert marked("cat x | grep --y ----- z", []).split() == ["cat", "x", "|", "grep", "--y", "z"]
+
+
 def test_the_page_of_an_item_renders_its_markdown(viewer: Viewer, built: Home) -> None:
     with Archive(built) as archive:
         details = archive.search.details([f"ex-{number}" for number in range(1, 12)])

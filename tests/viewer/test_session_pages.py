@@ -302,6 +302,20 @@ def test_no_page_shows_a_secret(tmp_path: Path) -> None:
     assert any("[secret:" in html for html in pages.values())
 
 
+def test_a_hit_with_a_bare_prompt_has_the_title_of_its_session(tmp_path: Path) -> None:
+    records = conversation(
+        user("Fix the tide table of the harbour"),
+        assistant(text("Fixed."), id="msg-1"),
+        user("commit"),
+        assistant(text("Committed the lagoon."), id="msg-2"),
+    )
+    with viewing(archived(tmp_path, records)) as viewer:
+        page = viewer.enter().page("/search?q=lagoon&kind=exchange")
+
+    assert re.findall("data-row>([^<]*)<", page) == ["Fix the tide table of the harbour"]
+    assert "prompt “commit”" in text_of(page)
+
+
 def test_a_session_names_the_commands_that_continue_it(tmp_path: Path) -> None:
     home = archived(tmp_path, conversation(user("Go"), assistant(text("Done."), id="msg-1")))
     with viewing(home) as viewer:
