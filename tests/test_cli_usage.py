@@ -58,7 +58,7 @@ def test_a_report_names_the_prices_and_what_it_does_not_know() -> None:
         "3,000  2,008+            0             0           0      $0.06+  2026-04-03\n"
         "3,000  2,008+            0             0           0      $0.06+  total\n"
         "</recalled-N>\n"
-        "+: at least. Of 1 reply, the agent recorded only the beginning of the output.\n"
+        "+: at least. In 1 of 3 replies, the agent recorded only the beginning of the output.\n"
         "No price is known for bell-1 (1,005 tokens). Set it in the table `prices` of config.toml.\n"
     )
 

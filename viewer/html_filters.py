@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).parent
 """Folder of the viewer, with its templates and static files."""
+WEEK: Final = 7 * 86_400_000
+"""Milliseconds from which a length in days says less than the dates: a session was resumed."""
 MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 """Short names of the months, January first."""
 _DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -28,6 +30,7 @@ _RULE: Final = re.compile(r"(?<!\S)(?:\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?)?
 """Line below the head of a table, or between paragraphs."""
 _STARS: Final = re.compile(r"(<code>.*?</code>)|\*\*", re.DOTALL)
 """Code, or the mark of emphasis whose other mark is not in the same line."""
+_TOKENS: Final = re.compile(r"\b\d{4,12}(?= tokens\b)")
 _SOURCE: Final = re.compile(r" \(from the agent's [^()]+, line \d+\)\Z")
 _ORIGINS: Final = {
     "human": "you",
@@ -60,6 +63,15 @@ def duration(milliseconds: int | None) -> str:
     return f"{seconds} s"
 
 
+def time_range(started: Milliseconds | None, ended: Milliseconds | None) -> Markup:
+    """Return when something began, and how long it took or, from a week on, when it ended, as in a resumed session."""
+    if started is None or ended is None:
+        return when(started)
+    if ended - started < WEEK:
+        return Markup("{} · {}").format(when(started), duration(ended - started))
+    return Markup("{} to {}").format(when(started), when(ended))
+
+
 def day_name(at: Milliseconds | None) -> str:
     """Format the day of an instant for a heading: `Today`, `Tuesday, 3 Nov`, `3 Nov 2025`."""
     if at is None:
@@ -86,6 +98,11 @@ def when(at: Milliseconds | None) -> Markup:
     else:
         text = f"{day.day} {MONTHS[day.month - 1]}" + ("" if day.year == today.year else f" {day.year}")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(show_instant(at), full, text)
+
+
+def token_counts(text: str) -> str:
+    """Return a notice of an agent with separators in its numbers of tokens."""
+    return _TOKENS.sub(lambda count: grouped(int(count[0])), text)
 
 
 def titled(text: str) -> Markup:
@@ -132,7 +149,7 @@ def row_price(row: UsageRow) -> str:
     if row.unpriced_tokens and not row.cost:
         return "unknown"
     if row.is_minimum:
-        return "$0.00+" if row.cost < DOLLAR // 100 else f"{dollars(row.cost)}+"
+        return f"{price(max(row.cost, 1))}+"
     return price(row.cost)
 
 
@@ -185,7 +202,9 @@ FILTERS: Final[Mapping[str, Any]] = {
     "project_name": project_name,
     "size": size,
     "stated": stated,
+    "time_range": time_range,
     "titled": titled,
+    "token_counts": token_counts,
     "type_name": type_name,
     "when": when,
 }

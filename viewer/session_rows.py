@@ -12,6 +12,7 @@ from ..core.conversation import Milliseconds, SessionKind
 from ..core.observation import OUTCOME, ending_of
 from ..core.results import outcome_of
 from ..search.present.details import SessionNames
+from .html_filters import WEEK
 
 _COLUMNS: Final = ("agent", "project", "duration", "tokens")
 """Columns that are left out if no row has a value."""
@@ -42,6 +43,11 @@ class SessionRow(Struct, frozen=True):
         if self.started is None or self.ended is None or self.ended <= self.started:
             return None
         return self.ended - self.started
+
+    @property
+    def is_resumed(self) -> bool:
+        """True if the session took a week or longer, so that its length in days says little."""
+        return (self.duration or 0) >= WEEK
 
 
 def rows_of(store: Store, numbers: Sequence[int]) -> list[SessionRow]:

@@ -22,11 +22,12 @@ from palaver.core.home import Home
 from palaver.core.memory import Memory
 from palaver.core.observation import ENDINGS, OPEN, SUMMARY, Observation, ObservationType
 from palaver.core.query import Query
+from palaver.core.usage_report import UsageRow
 from palaver.observe.archive import Archive
 from palaver.observe.extraction.preferences import PreferenceCandidate, Reason, decline
 from palaver.observe.pipeline import Pipeline
 from palaver.observe.upkeep.archive_status import status_of
-from palaver.viewer.html_filters import marked
+from palaver.viewer.html_filters import marked, row_price, time_range, token_counts
 
 from .viewing import Viewer, text_of, viewing
 
@@ -707,6 +708,20 @@ def test_a_snippet_marks_no_stop_words_and_shows_no_rests_of_markdown() -> None:
     assert marked("Fix** it `a ** b`", []) == "Fix it <code>a ** b</code>"
     assert marked("Port | Use |---|---| 80 | web", []).split() == ["Port", "Use", "80", "web"]
     assert marked("cat x | grep --y ----- z", []).split() == ["cat", "x", "|", "grep", "--y", "z"]
+
+
+def test_a_resumed_session_has_dates_instead_of_a_length_in_days() -> None:
+    start, day = 1_700_000_000_000, 86_400_000
+
+    assert text_of(time_range(start, start + 2 * day)) == "14 Nov 2023 · 2 d"
+    assert text_of(time_range(start, start + 525 * day)) == "14 Nov 2023 to 22 Apr 2025"
+    assert text_of(time_range(None, start)) == "undated"
+
+
+def test_amounts_and_counts_are_written_alike() -> None:
+    assert token_counts("Compacted (auto, 998659 tokens before)") == "Compacted (auto, 998,659 tokens before)"
+    assert row_price(UsageRow("a", cost=1, partial_replies=1)) == "under $0.01+"
+    assert row_price(UsageRow("a", cost=1)) == "under $0.01"
 
 
 def test_the_page_of_an_item_renders_its_markdown(viewer: Viewer, built: Home) -> None:
