@@ -32,6 +32,8 @@ _GROUPS: Final = {
     UsageGroup.BRANCH: "Branch",
 }
 
+_PERIODS: Final = {UsageGroup.DAY, UsageGroup.WEEK, UsageGroup.MONTH, UsageGroup.BLOCK}
+"""Groups whose rows have a bar."""
 _WITHIN: Final = {
     UsageGroup.MONTH: UsageGroup.DAY,
     UsageGroup.DAY: UsageGroup.SESSION,
@@ -78,10 +80,18 @@ def usage(request: Request) -> Response:
         months=_months(by, chosen),
         chosen=chosen,
         projects=sorted({*archive.store.session_list.count_by_project(), *filters.projects}),
+        bars=_bars(report) if by in _PERIODS else None,
         linked=_with_page(archive.store, report) if by is UsageGroup.SESSION else (),
         deleted=sum(deletion.summary.exchanges for deletion in deletions),
         deleted_sessions=sum(deletion.summary.sessions for deletion in deletions),
     )
+
+
+def _bars(report: UsageReport) -> dict[str, int]:
+    """Return the list price of each row in percent of the highest or, if no price is known, its tokens."""
+    sizes = {row.name: row.cost if report.total.cost else row.counts.total for row in report.rows[:_ROWS]}
+    highest = max(sizes.values(), default=0) or 1
+    return {name: round(100 * size / highest) for name, size in sizes.items()}
 
 
 def _with_page(store: Store, report: UsageReport) -> set[str]:

@@ -114,7 +114,9 @@ def test_filters_of_sessions_are_in_the_address(viewer: Viewer, built: Home) -> 
 def test_usage_has_a_row_for_each_group_and_the_total(viewer: Viewer) -> None:
     by_month = text_of(viewer.page("/usage?by=month"))
     assert "List price, not your bill" in by_month
-    assert "Month List price Input Output" in by_month, "Columns without any value are left out."
+    assert "Month List price in percent of the highest List price Input Output" in by_month, (
+        "Columns without any value are left out."
+    )
     assert re.search(r"2026-05 \S+ 36 636", by_month.replace("under ", ""))
     assert "Total 57 replies, 6 sessions $0.05 228 3,694" in by_month
     days = re.search(r'href="/view(/usage\?[^"]*by=day[^"]*)"[^>]*>2026-05<', viewer.page("/usage?by=month"))
@@ -401,6 +403,16 @@ def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_p
     restored = own.submit("/dismiss", {"item": items[0], "undo": "1", "all": "1"})
     assert restored.count("Leave this out of the list") == len(items)
     assert "You dismissed no item" in own.page("/open/dismissed")
+
+
+def test_usage_by_day_has_bars_with_text(viewer: Viewer) -> None:
+    """The longest bar is that of the highest list price. Groups that are no periods have no bars."""
+    page = viewer.page("/usage?by=day")
+    shares = [int(share) for share in re.findall(r'aria-label="(\d+) %"', page)]
+
+    assert len(shares) == len(re.findall(r'<tr><th scope="row"><a', page)) > 1
+    assert max(shares) == 100
+    assert "%" not in viewer.page("/usage?by=model").partition("<tbody>")[2]
 
 
 def test_usage_names_what_was_deleted(own: Viewer) -> None:
