@@ -561,7 +561,7 @@ class ExchangeTable:
     def prompt_lines(self, source: int, start: int) -> set[int] | None:
         """Return the lines of all prompts in the exchange that begins on a line, or None if no exchange does."""
         row = self._db.one("SELECT turns FROM exchange WHERE source = ? AND start_line = ?", (source, start))
-        return {turn.line for turn in _unpack(row[0]) if turn.kind is Kind.PROMPT} if row else None
+        return {turn.line for turn in unpack(row[0]) if turn.kind is Kind.PROMPT} if row else None
 
     def containing(self, text: str) -> Iterator[tuple[int, Exchange]]:
         """Yield the source ID and the content of every exchange whose turns contain a text.
