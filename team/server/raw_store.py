@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import secrets
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -175,6 +176,8 @@ def _in_parallel(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 def _secret(path: Path, place: str) -> bytes:
     try:
+        if os.name == "posix":
+            _check_private(path)
         secret = bytes.fromhex(path.read_text("ascii").strip())
     except FileNotFoundError:
         raise ConfigInvalid(
@@ -186,6 +189,18 @@ def _secret(path: Path, place: str) -> bytes:
     if len(secret) != _KEY_BYTES:
         raise ConfigInvalid(f"{path} contains no key", hint="Give the key file, or the name of a new file.")
     return secret
+
+
+def _check_private(path: Path) -> None:
+    """Refuse an own key file that others can use, as ssh does. Whoever provides a file of another owner decides.
+
+    Raises:
+        ConfigInvalid: Other users have rights on the file.
+        OSError: The file cannot be read.
+    """
+    status = path.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+        raise ConfigInvalid(f"Other users can use the key in {path}", hint=f"Run: chmod 600 {shlex.quote(str(path))}")
 
 
 def _new_secret(path: Path) -> bytes:

@@ -1,5 +1,6 @@
 """The level raw: full copies in an encrypted store, and their way back."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -566,6 +567,7 @@ def test_the_key_belongs_to_the_store(tmp_path: Path) -> None:
 
     other = tmp_path / "other.key"
     other.write_text(f"{'ab' * 32}\n")
+    other.chmod(0o600)
     with pytest.raises(ConfigInvalid, match="is not the key of"):
         RawStore.opened(place, other)
     other.write_text("no key")
@@ -580,6 +582,21 @@ def test_the_key_belongs_to_the_store(tmp_path: Path) -> None:
     blocked.write_text("")
     with pytest.raises(ConfigInvalid, match="cannot be used"):
         RawStore.opened(str(blocked / "store"), key)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+def test_a_key_that_other_users_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+    """The message has the command that protects the file. After it, the store opens."""
+    place, key = str(tmp_path / "store"), tmp_path / "raw.key"
+    RawStore.opened(place, key)
+    key.chmod(mode)
+
+    with pytest.raises(ConfigInvalid, match="Other users can use the key") as refused:
+        RawStore.opened(place, key)
+    assert refused.value.hint == f"Run: chmod 600 {key}"
+    key.chmod(0o600)
+    assert RawStore.opened(place, key)[1] is False
 
 
 def test_the_administrator_serves_and_cleans_a_store(urls: DatabaseUrls, tmp_path: Path) -> None:
