@@ -109,7 +109,9 @@ class TeamIndex:
             named = {public: by_id.get(public.lower()) or _named(by_key, public) for public in public_ids}
             chosen = {item.key: item for item in named.values() if item is not None and item.kind in _DETAILED}
             if unknown := [public for public, item in named.items() if item is None or item.key not in chosen]:
-                raise UnknownIds(unknown)
+                problem = UnknownIds(unknown)
+                problem.hint = "Use IDs from search results. IDs of sessions are not shared."
+                raise problem
             return tuple(_detail(items, item) for item in chosen.values())
 
     def read(

@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 from msgspec import Raw, json
 
+from palaver.agents.conversation_tools import CONVERSATION
 from palaver.core.query import Filters
 from palaver.team.protocol import Hello, Scope, TeamHits, TeamQuery
 from palaver.team.server import identity
@@ -158,9 +159,6 @@ def test_an_agent_searches_and_reads_what_a_colleague_shares(
         assert f"{KETTLE} too" in text_of(details)
         lines = await client.call_tool("read", {"path": best["id"]})
         assert f"{KETTLE} too" in text_of(lines)
-        output = await client.call_tool("search", {"query": "kettle", "in": "output"})
-        assert output.is_error
-        assert "output of tools in a team cannot be searched" in text_of(output)
 
     connected(url, token(urls, people.ann, f"{url}/mcp"), era, scenario)
 
@@ -180,6 +178,33 @@ def test_an_agent_is_offered_only_kinds_that_a_team_shares(people: People, url: 
         assert KETTLE in text_of(found)
 
     connected(url, token(urls, people.ann, f"{url}/mcp"), ERAS[-1], scenario)
+
+
+def test_an_agent_is_offered_only_what_a_team_answers(people: People, url: str, urls: DatabaseUrls) -> None:
+    """Output cannot be searched and sessions have no IDs, so no parameter and no help mentions them."""
+    access = token(urls, people.ann, f"{url}/mcp")
+
+    async def scenario(client: Client) -> None:
+        tools = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
+        own = {tool.name: tool.schema["properties"] for tool in CONVERSATION.tools}
+        assert {name: [*parameters] for name, parameters in tools.items()} == {
+            name: [parameter for parameter in parameters if parameter != "in"] for name, parameters in own.items()
+        }
+        assert tools["search"]["by"]["description"] == "session: the best hit of each session"
+        assert tools["read"]["path"]["description"] == "An id or a path from search"
+        for name in ("query", "limit", "types", "also"):
+            assert tools["search"][name] == own["search"][name]
+        output = await client.call_tool("search", {"query": "kettle", "in": "output"})
+        assert "in is not a parameter" in text_of(output)
+        session = await client.call_tool("read", {"path": "s1a2b3c4"})
+        assert session.is_error
+        assert "session ID" not in text_of(session)
+        for query in ("k", 3, ["kettle", KETTLE]):
+            reply = await client.call_tool("search", {"query": query, "by": "session", "limit": 5.0})
+            assert reply.is_error == (query in {"k", 3} if isinstance(query, str | int) else False)
+        assert (await client.call_tool("read", {})).is_error
+
+    connected(url, access, ERAS[-1], scenario)
 
 
 @pytest.mark.parametrize("era", ERAS)
