@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from palaver import __version__
 
@@ -29,6 +31,10 @@ _DEFAULT_PORT: Final = 8347
 _DEFAULT_URL: Final = f"http://127.0.0.1:{_DEFAULT_PORT}"
 _ONE_DATABASE: Final = "Give one of --database URL (or PALAVER_TEAM_DATABASE) and --data FOLDER."
 _SCOPES: Final = ("read", "push")
+_COMMAND: Final = re.compile(r": palaver team ([a-z]+)[^`]*\Z")
+"""Command at the end of a message."""
+_REPEATED: Final = {"database", "data", "raw_store", "team_name"}
+"""Parameters that select a team, its database and its store."""
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,12 +160,18 @@ class _Address(NamedTuple):
 def _serve(database: str, address: _Address, promise: Promise, copies: RawStore | None) -> None:
     """Serve a team until interrupted. `copies` is the store of full copies."""
     from ..archiver.redaction.redactor import Redactor
+    from ..team.server import raw_objects
     from ..team.server.app import ServerSettings, TeamServer
     from ..team.server.database import TeamDatabase
     from ..team.server.serving import http_server, listening
     from ..team.server.site import site
 
     with closing(TeamDatabase(database)) as connections, listening(address.host, address.port) as listener:
+        if copies is None and raw_objects.has_any(connections):
+            print_message(
+                "Members share full copies, and this server has no --raw-store: nobody can read or send them until you "
+                "start it with --raw-store and --raw-key again."
+            )
         local = address.local(listener.getsockname()[1])
         settings = ServerSettings(address.url or local, __version__, promise)
         team_server = TeamServer(connections, settings, Redactor(os.urandom(16)), raw_store=copies)
@@ -225,8 +237,7 @@ def create(*, name: str, database: str | None, data: Path | None, as_json: bool)
     if as_json:
         print_json({"team": str(team), "name": name})
     else:
-        folder = "" if data is None else f" --data {shlex.quote(str(data))}"
-        click.echo(f"Created the team {name}. To add a person: palaver team invite PERSON{folder}")
+        click.echo(_with_options(f"Created the team {name}. To add a person: palaver team invite PERSON"))
 
 
 @click.command()
@@ -263,14 +274,18 @@ def people(*, team_name: str, database: str | None, data: Path | None, as_json: 
 
         members = identity.people(connection, identity.find_team(connection, team_name))
     if as_json:
-        rows = [{"name": one.name, "machines": one.devices, "tokens_until": one.tokens} for one in members]
+        rows = [
+            {"name": one.name, "machines": one.devices, "tokens_until": one.tokens, "removed": one.removed}
+            for one in members
+        ]
         print_json({"people": rows})
         return
     for member in members:
         tokens = f"; tokens until {', '.join(member.tokens)}" if member.tokens else ""
-        click.echo(f"{member.name}: {', '.join(member.devices) or 'no machine'}{tokens}")
+        machines = ", ".join(member.devices) or ("removed" if member.removed else "no machine")
+        click.echo(f"{member.name}: {machines}{tokens}")
     if not members:
-        click.echo("Nobody yet. To add a person: palaver team invite PERSON")
+        click.echo(_with_options("Nobody yet. To add a person: palaver team invite PERSON"))
 
 
 @click.command()
@@ -335,7 +350,8 @@ def revoke(
     else:
         click.echo(f"Revoked {many(count, 'machine')} of {person}{'' if machine else ', and all tokens'}.")
         if machine:
-            click.echo(f"Tokens for agents still work. To end them too: palaver team revoke {shlex.quote(person)}")
+            command = f"palaver team revoke {shlex.quote(person)}"
+            click.echo(_with_options(f"Tokens for agents still work. To end them too: {command}"))
 
 
 @click.command()
@@ -364,16 +380,21 @@ def remove(*, person: str, yes: bool, team_name: str, database: str | None, data
         if not (yes or click.confirm(f"End all access of {person}, and delete everything that {person} shared?")):
             return
         with administering(url) as connection:
-            machines, items = removal.remove(connection, team, person)
+            done = removal.remove(connection, team, person)
     if as_json:
-        print_json({"person": person, "machines": machines, "items": items})
+        print_json({"person": person, **done._asdict()})
         return
-    click.echo(f"Revoked {many(machines, 'machine')} of {person}, and all tokens. Deleted {many(items, 'item')}.")
-    if items:
+    revoked, deleted = many(done.machines, "machine"), many(done.items, "item")
+    click.echo(f"Revoked {revoked} of {person}, and all tokens. Deleted {deleted}.")
+    if done.full_copies:
+        copies = many(done.full_copies, "full copy stays", "full copies stay")
+        click.echo(f"No search finds them. {copies} in the store until you clean it.")
         click.echo(
-            "No search finds them. To erase them from PostgreSQL's files, and full copies from their store: "
-            "palaver team clean"
+            _with_options("To erase all from PostgreSQL's files and the store: palaver team clean --raw-store STORE")
         )
+    elif done.items:
+        click.echo(_with_options("No search finds them. To erase them from PostgreSQL's files: palaver team clean"))
+    if done.items or done.full_copies:
         print_message("Backups contain them until you delete these.")
 
 
@@ -386,7 +407,8 @@ def clean(*, raw_store: str | None, database: str | None, data: Path | None, as_
 
     The partitions with deletions are rewritten, and large teams are indexed. Requests of teams in these partitions wait
     meanwhile. PostgreSQL's log and your backups contain the items until you delete them. Run this at least every
-    --clean-days days of `palaver team serve`.
+    --clean-days days of `palaver team serve`. Full copies of the last hour that belong to no item are left, because a
+    push may be writing them.
     """
     _need_extra()
     from ..team.server import raw_objects
@@ -398,11 +420,16 @@ def clean(*, raw_store: str | None, database: str | None, data: Path | None, as_
         copies = raw_objects.clean(url, ObjectFolder(raw_store) if raw_store else None)
         tables, teams = rewrite(url), index_large_teams(url)
     if as_json:
-        print_json({"tables": tables, "indexed_teams": teams, "full_copies": copies})
+        fields = {"full_copies": copies.deleted, "recent_copies": copies.recent}
+        print_json({"tables": tables, "indexed_teams": teams, **fields})
         return
     click.echo(f"Rewrote {many(len(tables), 'table')}." if tables else "Nothing was deleted since the last run.")
-    if copies:
-        click.echo(f"Deleted {many(copies, 'full copy', 'full copies')} from {raw_store}.")
+    if copies.deleted:
+        click.echo(f"Deleted {many(copies.deleted, 'full copy', 'full copies')} from {raw_store}.")
+    if copies.recent:
+        left = many(copies.recent, "full copy without an item is", "full copies without an item are")
+        click.echo(f"{left} less than an hour old, and may belong to a push that has begun.")
+        click.echo(_with_options("To delete what no push needs, run this again in an hour: palaver team clean"))
     if teams:
         click.echo(f"Indexed the vectors of {many(len(teams), 'large team')}.")
 
@@ -435,6 +462,22 @@ def metrics(*, team_name: str, database: str | None, data: Path | None, as_json:
 SERVER_COMMANDS: Final = (serve, migrate, create, invite, people, token, revoke, remove, clean, metrics)
 
 
+def _with_options(text: str) -> str:
+    """Return a text with the options that select the team and its database, if it ends with a command for them.
+
+    Only options of the command line are repeated. A URL can contain a password, so it is only named.
+    """
+    match, context = _COMMAND.search(text), click.get_current_context()
+    target = next((command for command in SERVER_COMMANDS if match and command.name == match[1]), None)
+    words = [text]
+    for parameter in target.params if target else ():
+        name, [option, *_] = parameter.name or "", parameter.opts
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name in _REPEATED and is_given and f" {option} " not in text:
+            words += option, "URL" if name == "database" else shlex.quote(str(context.params[name]))
+    return " ".join(words)
+
+
 def _need_extra() -> None:
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise ConfigInvalid(
@@ -447,11 +490,15 @@ def _owner(database: str | None, data: Path | None, *, create: bool = False) -> 
     """Yield the URL of the database's owner. With `create`, the folder may be new."""
     if (database is None) == (data is None):
         raise click.UsageError(_ONE_DATABASE)
-    if data is None:
-        yield str(database)
-        return
-    with _embedded(data, create=create) as (owner, _):
-        yield owner
+    try:
+        if data is None:
+            yield str(database)
+            return
+        with _embedded(data, create=create) as (owner, _):
+            yield owner
+    except InvalidInput as problem:
+        problem.hint = _with_options(problem.hint)
+        raise
 
 
 @contextmanager

@@ -166,7 +166,8 @@ class TeamServer:
 
     async def _status(self, request: Request) -> Response:
         caller = await self.caller(request)
-        return reply(await self.run(pushes.status, self.database, caller, self.settings.promise))
+        promise = self.settings.promise
+        return reply(await self.run(pushes.status, self.database, caller, promise, self.raw_store))
 
     async def _search(self, request: Request) -> Response:
         caller = await self.caller(request, Scope.READ)

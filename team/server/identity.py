@@ -52,12 +52,14 @@ class Person(Struct, frozen=True):
     Attributes:
         devices: Names of the machines that are not revoked.
         tokens: Days (UTC) on which the tokens of `palaver team token` expire.
+        removed: True after `palaver team remove`, until a new invitation.
     """
 
     id: UUID
     name: str
     devices: Sequence[str]
     tokens: Sequence[str]
+    removed: bool
 
 
 def digest(secret: str) -> bytes:
@@ -106,14 +108,9 @@ def join(database: TeamDatabase, request: Join) -> Joined:
             "INSERT INTO palaver.device (team, id, person, name, key, epoch) VALUES (%s, %s, %s, %s, %s, %s)",
             (team, device, person, name, key, epoch),
         )
-        names = connection.execute(
-            """SELECT t.name, p.name FROM palaver.team t, palaver.person p
-            WHERE t.id = %(team)s AND p.team = %(team)s AND p.id = %(person)s""",
-            {"team": team, "person": person},
-        ).fetchone()
-        assert names is not None
         record(connection, team, person, "join", name)
-        return Joined(str(team), names[0], str(person), names[1], str(device))
+        team_name, person_name = member_names(connection, team, person)
+        return Joined(str(team), team_name, str(person), person_name, str(device))
 
 
 def challenge(database: TeamDatabase, request: ChallengeRequest) -> Challenge:
@@ -189,6 +186,17 @@ def caller(database: TeamDatabase, access: str) -> Caller | None:
     return Caller(team, person, device, frozenset(map(Scope, scopes)), audience, expires)
 
 
+def member_names(connection: Database, team: UUID, person: UUID) -> tuple[str, str]:
+    """Return the name of a team, and that of a person in it."""
+    row = connection.execute(
+        """SELECT t.name, p.name FROM palaver.team t JOIN palaver.person p ON p.team = t.id
+        WHERE t.id = %s AND p.id = %s""",
+        (team, person),
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
 def record(connection: Database, team: UUID, person: UUID | None, action: str, target: str) -> None:
     """Write a line of the audit log."""
     connection.execute(
@@ -258,6 +266,7 @@ def invite(connection: Database, team: UUID, name: str) -> str:
         {"team": team, "id": uuid4(), "name": name},
     )
     person = find_person(connection, team, name)
+    connection.execute("UPDATE palaver.person SET removed = NULL WHERE team = %s AND id = %s", (team, person))
     letters = b32encode(secrets.token_bytes(_CODE_BYTES)).decode()
     code = "-".join(letters[start : start + 4] for start in range(0, len(letters), 4))
     connection.execute("DELETE FROM palaver.invitation WHERE team = %s AND expires < now()", (team,))
@@ -299,13 +308,14 @@ def people(connection: Database, team: UUID) -> list[Person]:
     rows = connection.execute(
         """SELECT p.id, p.name, coalesce(array_agg(d.name ORDER BY d.name) FILTER (WHERE d.id IS NOT NULL), '{}'),
             ARRAY(SELECT to_char(expires AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM palaver.token
-                WHERE team = p.team AND person = p.id AND device IS NULL AND expires > now() ORDER BY expires)
+                WHERE team = p.team AND person = p.id AND device IS NULL AND expires > now() ORDER BY expires),
+            p.removed IS NOT NULL
         FROM palaver.person p
         LEFT JOIN palaver.device d ON d.team = p.team AND d.person = p.id AND d.revoked IS NULL
-        WHERE p.team = %s GROUP BY p.team, p.id, p.name ORDER BY p.name""",
+        WHERE p.team = %s GROUP BY p.team, p.id, p.name, p.removed ORDER BY p.name""",
         (team,),
     )
-    return [Person(person, name, devices, tokens) for person, name, devices, tokens in rows]
+    return [Person(*row) for row in rows]
 
 
 def issue_token(

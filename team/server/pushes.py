@@ -36,7 +36,7 @@ from ..protocol import (
 from . import search_rows
 from .database import Database, TeamDatabase
 from .erasure import Promise, promised, record_deletion
-from .identity import Caller, record, revoke_device, uuid_of
+from .identity import Caller, member_names, record, revoke_device, uuid_of
 from .raw_objects import delete_withdrawn
 from .raw_store import RawStore
 
@@ -148,27 +148,27 @@ def shared(database: TeamDatabase, caller: Caller, request: SharedRequest) -> Sh
     return SharedPage([(name, hashed) for name, hashed in rows])
 
 
-def status(database: TeamDatabase, caller: Caller, promise: Promise) -> ServerStatus:
-    """Return what the server holds of a person."""
+def status(database: TeamDatabase, caller: Caller, promise: Promise, raw_store: RawStore | None = None) -> ServerStatus:
+    """Return what the server holds of a person. Without `raw_store`, full copies are left out: nobody can read them."""
     with database.transaction(caller.team, caller.person) as connection:
-        names = connection.execute(
-            """SELECT t.name, p.name, (SELECT count(*) FROM palaver.person WHERE team = %(team)s)
-            FROM palaver.team t, palaver.person p
-            WHERE t.id = %(team)s AND p.team = %(team)s AND p.id = %(person)s""",
-            {"team": caller.team, "person": caller.person},
-        ).fetchone()
-        assert names is not None
+        team, person = member_names(connection, caller.team, caller.person)
+        people = connection.execute(
+            "SELECT FROM palaver.person WHERE team = %s AND removed IS NULL", (caller.team,)
+        ).rowcount
         position = connection.execute(
             "SELECT epoch::text, cursor FROM palaver.device WHERE team = %s AND id = %s", (caller.team, caller.device)
         ).fetchone()
-        own = connection.execute(
-            "SELECT kind, count(*) FROM palaver.item WHERE team = %s AND person = %s GROUP BY kind ORDER BY kind",
-            (caller.team, caller.person),
-        ).fetchall()
+        own: dict[str, int] = dict(
+            connection.execute(
+                "SELECT kind, count(*) FROM palaver.item WHERE team = %s AND person = %s GROUP BY kind ORDER BY kind",
+                (caller.team, caller.person),
+            ).fetchall()
+        )
         erasures = promised(connection, caller.team, caller.person, promise)
-    team, person, people = names
+    if raw_store is None:
+        own.pop(ItemKind.RAW, None)
     epoch, cursor = position or ("", 0)
-    return ServerStatus(team, person, Position(epoch, cursor), dict(own), people, erasures)
+    return ServerStatus(team, person, Position(epoch, cursor), own, people, erasures)
 
 
 def leave(database: TeamDatabase, caller: Caller, request: Leave, raw_store: RawStore | None = None) -> Left:

@@ -8,7 +8,7 @@ Objects are deleted after that transaction. Those that a killed server wrote wit
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from msgspec import json
@@ -39,6 +39,12 @@ def names_of(connection: Database, team: UUID, events: Sequence[UUID]) -> dict[U
         (team, [*events]),
     )
     return {event: bytes(body).decode() for event, body in rows}
+
+
+def has_any(database: TeamDatabase) -> bool:
+    """Return whether a team of the database shares full copies."""
+    with database.transaction() as connection:
+        return connection.execute("SELECT palaver.has_full_copies()").fetchone() == (True,)
 
 
 class FullCopies:
@@ -126,8 +132,15 @@ def _delete_some(database: TeamDatabase, caller: Caller, folder: ObjectFolder) -
     return len(names) == _DELETED
 
 
-def clean(url: str, folder: ObjectFolder | None) -> int:
-    """Delete all withdrawn objects, and those that belong to no item. Return their number.
+class Cleaned(NamedTuple):
+    """Numbers of deleted objects, and of those without an item that were left because a push may be writing them."""
+
+    deleted: int = 0
+    recent: int = 0
+
+
+def clean(url: str, folder: ObjectFolder | None) -> Cleaned:
+    """Delete all withdrawn objects, and those of more than an hour ago that belong to no item.
 
     Raises:
         InvalidInput: Withdrawn objects exist, and no folder is given, or the folder is no store.
@@ -144,16 +157,16 @@ def clean(url: str, folder: ObjectFolder | None) -> int:
                     f"{number} to be deleted from the store",
                     hint="Give --raw-store, as for `palaver team serve`.",
                 )
-            return 0
+            return Cleaned()
         if folder.check() is None:
             raise InvalidInput(
                 f"No full copies in {folder.place}", hint="Check --raw-store. It is that of `palaver team serve`."
             )
         teams = [team for (team,) in connection.execute("SELECT id FROM palaver.team")]
         unlisted = folder.unlisted(teams, lambda: _listed(connection))
-        folder.delete([*withdrawn, *unlisted])
+        folder.delete([*withdrawn, *unlisted.old])
         connection.execute("DELETE FROM palaver.raw_object WHERE withdrawn AND name = ANY(%s)", (withdrawn,))
-        return len(withdrawn) + len(unlisted)
+        return Cleaned(len(withdrawn) + len(unlisted.old), len(unlisted.recent))
 
 
 def _listed(connection: Database) -> set[str]:

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -44,6 +44,13 @@ _WRITING_SECONDS: Final = 3600
 """Age in seconds at which an object without an item is no copy that is being written."""
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+
+class Unlisted(NamedTuple):
+    """Names of objects without an item. The `recent` ones may be copies that are being written."""
+
+    old: list[str]
+    recent: list[str]
 
 
 class TeamKeys(SaltedKeys):
@@ -78,15 +85,18 @@ class ObjectFolder:
         """Delete objects. Missing ones are ignored. Raises `SyncRefused` or `OSError`."""
         _in_parallel(self.transport.delete, names)
 
-    def unlisted(self, teams: Iterable[UUID], listed: Callable[[], set[str]]) -> list[str]:
-        """Return the names of objects of these teams that are not listed, and are not being written.
+    def unlisted(self, teams: Iterable[UUID], listed: Callable[[], set[str]]) -> Unlisted:
+        """Return the names of objects of these teams that are not listed.
 
         `listed` is called after the store was read, so that it contains all that was written completely before.
         """
         own, stored = {team.hex for team in teams}, [*self.transport.sizes("")]
         used, limit = listed(), time.time() - _WRITING_SECONDS
-        matches = filter(None, map(_NAME.fullmatch, stored))
-        return [match[0] for match in matches if match[1] in own and match[0] not in used and int(match[2], 16) < limit]
+        unlisted = Unlisted([], [])
+        for match in filter(None, map(_NAME.fullmatch, stored)):
+            if match[1] in own and match[0] not in used:
+                (unlisted.old if int(match[2], 16) < limit else unlisted.recent).append(match[0])
+        return unlisted
 
 
 class RawStore:

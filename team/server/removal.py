@@ -4,6 +4,7 @@ The owner of the schema sees no item. So the items are withdrawn in the role of 
 shares them: row security keeps those of all others.
 """
 
+from typing import NamedTuple
 from uuid import UUID
 
 from ...core.errors import TeamDatabaseUnusable
@@ -12,13 +13,18 @@ from .database import OWNER, ROLE, Database, scope
 from .identity import Caller
 
 
-def remove(connection: Database, team: UUID, name: str) -> tuple[int, int]:
+class Removal(NamedTuple):
+    """Numbers of revoked machines, deleted items, and full copies that stay in their store until it is cleaned."""
+
+    machines: int
+    items: int
+    full_copies: int
+
+
+def remove(connection: Database, team: UUID, name: str) -> Removal:
     """Revoke a person, and withdraw everything that the person shares, within `administering`.
 
     A push that has begun is finished first, because it has locked its machine. What it stored is withdrawn too.
-
-    Returns:
-        The numbers of revoked machines and of deleted items.
 
     Raises:
         InvalidInput: There is no such person.
@@ -27,8 +33,12 @@ def remove(connection: Database, team: UUID, name: str) -> tuple[int, int]:
     person = identity.find_person(connection, team, name)
     machines = identity.revoke(connection, team, name)
     items = withdraw(connection, team, person)
+    connection.execute("UPDATE palaver.person SET removed = now() WHERE team = %s AND id = %s", (team, person))
     identity.record(connection, team, person, "remove", name)
-    return machines, items
+    full_copies = connection.execute(
+        "SELECT FROM palaver.raw_object WHERE team = %s AND person = %s AND withdrawn", (team, person)
+    ).rowcount
+    return Removal(machines, items, full_copies)
 
 
 def withdraw(connection: Database, team: UUID, person: UUID) -> int:

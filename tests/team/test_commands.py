@@ -30,7 +30,7 @@ from palaver.cli import main
 from palaver.team.protocol import Hello, TeamHits, TeamQuery
 from palaver.team.server.migration import latest
 
-from .members import Machine, Refused, exchange, request, usage
+from .members import Machine, Refused, exchange, full_copy, request, usage
 from .postgres import DatabaseUrls, database
 
 NO_ENV: Mapping[str, str] = MappingProxyType({})
@@ -73,6 +73,7 @@ class Served(NamedTuple):
 
     url: str
     process: subprocess.Popen[str]
+    messages: str
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, and return the exit status."""
@@ -93,7 +94,7 @@ def serving(
             for line in process.stderr:
                 said.append(line)
                 if address := re.search(r"Serving the team at (\S+)\. ", line):
-                    yield Served(address[1], process)
+                    yield Served(address[1], process, "".join(said))
                     break
             else:
                 pytest.fail("".join(said))
@@ -119,9 +120,11 @@ def test_a_team_lives_in_a_folder_from_the_first_command_to_the_last(folder: Pat
         ann = Machine(served.url, result("invite", "ann", "--data", data)["code"], "laptop")
         ann.push([exchange("the brass kettle whistles")])
         assert result("people", "--data", data) == {
-            "people": [{"name": "ann", "machines": ["laptop"], "tokens_until": []}]
+            "people": [{"name": "ann", "machines": ["laptop"], "tokens_until": [], "removed": False}]
         }
         run("invite", "bob", "--data", data)
+        unknown = run("remove", "nobody", "--team", "acme", "--data", data, status=2).stderr
+        assert f"palaver team people --team acme --data {data}\n" in unknown
         access = result("token", "bob", "--url", served.url, "--data", data)["token"]
         [hit] = request(served.url, "search", TeamQuery("brass kettle"), TeamHits, access).hits
         assert hit.person == "ann"
@@ -205,7 +208,43 @@ def test_a_person_is_removed_with_everything_shared_after_a_confirmation(
         assert "full copies from their store: palaver team clean" in done.stdout
         with pytest.raises(Refused):
             kim.status()
-        assert result("remove", "kim", "--yes", env=acme) == {"person": "Kim", "machines": 0, "items": 0}
+        again = result("remove", "kim", "--yes", env=acme)
+        assert again == {"person": "Kim", "machines": 0, "items": 0, "full_copies": 0}
+
+
+def test_the_full_copies_of_a_removed_person_are_counted_until_they_are_cleaned(
+    urls: DatabaseUrls, acme: dict[str, str], tmp_path: Path
+) -> None:
+    """`remove` says how many stay in the store, and its command repeats the options of the call."""
+    place = tmp_path / "store"
+    with serving("--database", urls.app, "--raw-store", place, "--raw-key", tmp_path / "raw.key") as served:
+        lou = Machine(served.url, result("invite", "Lou", env=acme)["code"])
+        shared = exchange(f"a spoon of {uuid4()}")
+        lou.push([shared, full_copy(shared, "steam")])
+    done = run("remove", "Lou", "--yes", "--database", urls.owner).stdout
+    assert "1 full copy stays in the store until you clean it.\n" in done
+    assert done.endswith("palaver team clean --raw-store STORE --database URL\n")
+    assert result("clean", "--raw-store", place, env=acme)["full_copies"] == 1
+    assert "full copy" not in run("remove", "Lou", "--yes", env=acme).stdout
+    with serving("--database", urls.app) as served:
+        assert "full copies" not in served.messages
+
+
+def test_removed_people_are_listed_as_such_and_not_counted(urls: DatabaseUrls, acme: dict[str, str]) -> None:
+    """They keep their line, until a new invitation makes them members again."""
+    with serving("--database", urls.app) as served:
+        max_ = Machine(served.url, result("invite", "Max", env=acme)["code"])
+        Machine(served.url, result("invite", "Noa", env=acme)["code"])
+        run("invite", "Ole", env=acme)
+        before = max_.status().people
+        run("remove", "Noa", "--yes", env=acme)
+        assert max_.status().people == before - 1
+        listed = run("people", env=acme).stdout
+        assert "Noa: removed\n" in listed
+        assert "Ole: no machine\n" in listed
+        run("invite", "Noa", env=acme)
+        assert max_.status().people == before
+        assert "Noa: no machine\n" in run("people", env=acme).stdout
 
 
 def test_names_of_people_match_in_any_case(acme: dict[str, str]) -> None:

@@ -533,7 +533,7 @@ def test_clean_deletes_withdrawn_objects_and_those_without_an_item(
 
     with pytest.raises(InvalidInput, match="No full copies in"):
         raw_objects.clean(urls.owner, ObjectFolder(str(tmp_path / "mistyped")))
-    assert raw_objects.clean(urls.owner, ObjectFolder(raw_store.folder.place)) == 2
+    assert raw_objects.clean(urls.owner, ObjectFolder(raw_store.folder.place)) == (2, 1)
     assert objects(raw_store) == live | {new, foreign}
     raw_store.folder.delete([new, foreign])
 
@@ -548,7 +548,7 @@ def test_the_copies_of_a_removed_person_are_cleaned(url: str, urls: DatabaseUrls
     joined = machines[0].joined
     with administering(urls.owner) as connection:
         removal.remove(connection, UUID(joined.team), joined.person_name)
-    assert raw_objects.clean(urls.owner, raw_store.folder) == 1
+    assert raw_objects.clean(urls.owner, raw_store.folder).deleted == 1
 
     [left] = objects(raw_store) - before
     assert machines[1].joined.person_name.encode() in (raw_store.get(left) or b"")
@@ -614,11 +614,17 @@ def test_the_administrator_serves_and_cleans_a_store(urls: DatabaseUrls, tmp_pat
         assert machine.push([shared, copy]).refused == {}
     assert sum(1 for _ in place.iterdir()) == 2
     with commands.serving("--database", urls.app) as served:
+        assert "nobody can read or send them until you start it with --raw-store" in served.messages
         machine.url, machine.access = served.url, ""
+        assert machine.status().own == {"exchange": 1}
         assert machine.push(withdrawn=[copy.id]).deleted == 1
+    recent = RawStore.opened(str(place), key)[0].put(UUID(machine.joined.team), [b"being written"])
     assert "1 full copy is to be deleted" in commands.run("clean", status=2, env=owner).stderr
     assert commands.result("clean", "--raw-store", place, env=owner)["full_copies"] == 1
-    assert [file.name for file in place.iterdir()] == ["key"]
+    assert sorted(file.name for file in place.iterdir()) == [*recent, "key"]
+    left = commands.run("clean", "--raw-store", place, env=owner).stdout
+    assert "1 full copy without an item is less than an hour old" in left
+    assert f"run this again in an hour: palaver team clean --raw-store {place}\n" in left
     key.write_text("ab" * 32)
     assert "is not the key of" in commands.run("serve", *options, "--raw-key", key, status=1).stderr
 
@@ -655,7 +661,7 @@ def test_a_bucket_stores_full_copies(urls: DatabaseUrls, pool: TeamDatabase, tmp
         assert objects(store) == own_objects(machine, urls) != set()
         assert f"{MIDDLE} of lamp" in words(read(machine, urls, pool, store))
         assert RawStore.opened(bucket, tmp_path / "raw.key")[1] is False
-        assert raw_objects.clean(urls.owner, ObjectFolder(bucket)) == 0
+        assert raw_objects.clean(urls.owner, ObjectFolder(bucket)) == (0, 0)
         machine.team("unshare", "oven")
         assert objects(store) == set()
     with pytest.raises(ConfigInvalid, match="missing-bucket"):

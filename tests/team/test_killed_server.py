@@ -85,5 +85,5 @@ def test_a_killed_server_loses_and_repeats_nothing(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 4_000)
     # Some were deleted before the server recorded it.
-    assert raw_objects.clean(urls.owner, raw_store.folder) >= len(stored - live)
+    assert raw_objects.clean(urls.owner, raw_store.folder).deleted >= len(stored - live)
     assert {*raw_store.folder.transport.sizes("")} == live | {"key"}

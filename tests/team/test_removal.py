@@ -43,7 +43,7 @@ def items_of(name: str) -> list[Any]:
     return [exchange(f"the kettle of {name}"), exchange(f"a lid of {name}"), memory(f"{name} prefers tea")]
 
 
-def removed(urls: DatabaseUrls, machine: Machine) -> tuple[int, int]:
+def removed(urls: DatabaseUrls, machine: Machine) -> removal.Removal:
     """Remove the person with a machine."""
     with administering(urls.owner) as connection:
         return removal.remove(connection, UUID(machine.joined.team), machine.joined.person_name)
@@ -69,7 +69,7 @@ def test_a_removed_person_has_no_access_and_shares_nothing(url: str, urls: Datab
         code = identity.invite(connection, team, ann.joined.person_name)
     before = rows(urls, bob), rows(urls, cid)
 
-    assert removed(urls, ann) == (1, 4)
+    assert removed(urls, ann) == (1, 4, 0)
     assert rows(urls, ann) == {"item": 0, "entry": 0, "embedding": 0, "token": 0, "invitation": 0, "gone": 4}
     assert (rows(urls, bob), rows(urls, cid)) == before
     for use in (
@@ -134,9 +134,9 @@ def test_full_copies_of_a_removed_person_are_deleted_by_the_next_cleaning(
     for machine in (ann, bob):
         shared = exchange(f"the kettle of {machine.joined.person_name}")
         machine.push([shared, full_copy(shared, "steam")])
-    removed(urls, ann)
+    assert removed(urls, ann).full_copies == 1
 
-    assert raw_objects.clean(urls.owner, raw_store.folder) == 1
+    assert raw_objects.clean(urls.owner, raw_store.folder).deleted == 1
     assert bob.status().own["raw"] == 1
 
 
@@ -156,7 +156,7 @@ def test_a_push_that_has_begun_is_withdrawn_too(url: str, urls: DatabaseUrls) ->
             (joined.team, late.id, joined.person, joined.device),
         )
         pushing.commit()
-        assert work.result(30) == (1, 5)
+        assert work.result(30) == (1, 5, 0)
 
     assert rows(urls, ann)["item"] == 0
 
