@@ -124,7 +124,7 @@ def test_every_answer_has_the_headers_of_the_viewer(browser: httpx2.Client, team
     for path, status in (
         ("/", 200),
         ("/static/viewer.css", 200),
-        ("/items/obs-9999", 400),
+        ("/items/obs-9999", 404),
         ("/lines/x/y?line=z", 400),
         ("/no/page", 404),
     ):
@@ -132,6 +132,45 @@ def test_every_answer_has_the_headers_of_the_viewer(browser: httpx2.Client, team
         assert response.status_code == status
         assert response.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
         assert response.headers["cache-control"] == "no-store"
+
+
+def test_errors_are_explained_on_pages_of_the_team(browser: httpx2.Client, team: Team) -> None:
+    """They have no links to pages of the personal viewer, and no help about IDs that a team does not have."""
+    enter(browser, team, team.access)
+    for path in ("/no/page", "/items/ex-1", "/items/exch-999999", "/lines/x/y", "/lines/x/y?line=z"):
+        page = browser.get(path).text
+        assert "x, as ann" in page
+        assert "Shared with your team" in page
+        assert not [word for word in ("Observations", "Usage", "chunk_", "session ID") if word in page]
+    browser.cookies.clear()
+    assert browser.get("/no/page").status_code == 401
+    refused = browser.get("/", headers={"origin": "null"}).text
+    assert "Usage" not in refused
+    assert "Sign out" not in refused
+
+
+def test_a_person_signs_out(browser: httpx2.Client, team: Team) -> None:
+    """The form of the own pages deletes the cookie. Other forms and other pages do not."""
+    enter(browser, team, team.access)
+    page = browser.get("/").text
+    assert "x, as ann" in page
+    value = page.partition('name="form_token" value="')[2].partition('"')[0]
+    own = {"origin": team.url}
+    for form, headers in (
+        ({"form_token": value}, {}),
+        ({"form_token": value}, {"origin": "https://elsewhere"}),
+        ({"form_token": value}, {**own, "sec-fetch-site": "cross-site"}),
+        ({"form_token": "é"}, own),
+        ({}, own),
+    ):
+        refused = browser.post("/sign-out", data=form, headers=headers)
+        assert refused.status_code == 403
+        assert "set-cookie" not in refused.headers
+    assert browser.get("/").status_code == 200
+    left = browser.post("/sign-out", data={"form_token": value}, headers=own)
+    assert (left.status_code, left.headers["location"]) == (303, "/")
+    assert browser.get("/").status_code == 401
+    assert enter(browser, team, team.access).status_code == 303
 
 
 def test_ids_and_paths_of_another_team_are_unknown(browser: httpx2.Client, team: Team) -> None:
@@ -142,7 +181,7 @@ def test_ids_and_paths_of_another_team_are_unknown(browser: httpx2.Client, team:
     item = found.partition('href="/items/')[2].partition('"')[0]
     enter(browser, team, team.access)
     shown = browser.get(f"/items/{item}")
-    assert shown.status_code == 400
+    assert shown.status_code == 404
     assert "another team" not in shown.text
 
 
