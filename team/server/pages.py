@@ -1,7 +1,7 @@
 """Pages for a browser: a search, and the sessions and observations that it finds, as the person sees them.
 
-A person enters with a token of `palaver team token`, which a cookie keeps. The checks of Host, Sec-Fetch-Site and
-Origin, the headers of each answer, the templates and the styles are those of the viewer.
+A person enters with a token of `palaver team token`, which a cookie keeps until the person signs out. The checks of
+Host, Sec-Fetch-Site and Origin, the headers of each answer, the templates and the styles are those of the viewer.
 """
 
 import hmac

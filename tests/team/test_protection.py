@@ -152,6 +152,18 @@ def test_clients_of_a_proxy_count_separately(
     assert "X-Forwarded-For" in record.message
 
 
+def test_nobody_who_connects_directly_chooses_an_address(pool: TeamDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The header of another machine than this one does not count."""
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
+    monkeypatch.setattr(team_app, "_FAILED_JOINS", 1)
+    app = site(TeamServer(pool, ServerSettings("https://team.test", "test"), Redactor(b"k" * 16), MODEL))
+    running = cast("ASGIApp", http_server(app, None, None).config.loaded_app)  # pyright: ignore[reportUnknownMemberType]
+    wrong = json.encode(Join("WRONG", "0" * 64, "laptop", str(UUID(int=1))))
+    with TestClient(running, base_url="http://team.test", client=("198.51.100.1", 5)) as client:
+        claimed = [{"x-forwarded-for": f"192.0.2.{number}"} for number in range(2)]
+        assert [client.post("/v1/join", content=wrong, headers=headers).status_code for headers in claimed][1:] == [429]
+
+
 @pytest.fixture
 def down(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Machine, str]]:
     """Server whose database refuses connections, a machine of a member, and a token for agents."""
