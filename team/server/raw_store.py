@@ -110,14 +110,20 @@ class RawStore:
         """Return the store at a place, and whether its key was created.
 
         Raises:
-            ConfigInvalid: The key is missing or is another one, or the place cannot be used.
+            ConfigInvalid: The key is missing or is another one, or the place cannot be used, or the key exists and the
+                store does not: its place may be mistyped, or not mounted.
         """
         try:
             folder = ObjectFolder(place)
             if "://" not in place:
                 Path(place).mkdir(mode=0o700, parents=True, exist_ok=True)
             check = folder.check()
-            is_new = check is None and not key_file.exists()
+            is_new = check is None
+            if is_new and key_file.exists():
+                raise ConfigInvalid(
+                    f"No full copies in {place}, but {key_file} is the key of a store",
+                    hint="Check --raw-store. For a new store, give the path of a new key.",
+                )
             secret = _new_secret(key_file) if is_new else _secret(key_file, place)
             store = cls(folder, secret)
             if check is None:

@@ -584,6 +584,16 @@ def test_the_key_belongs_to_the_store(tmp_path: Path) -> None:
         RawStore.opened(str(blocked / "store"), key)
 
 
+def test_a_mistyped_store_is_no_new_one(tmp_path: Path) -> None:
+    """The key of a store exists, and the store does not: nothing is stored at the wrong place."""
+    key = tmp_path / "raw.key"
+    RawStore.opened(str(tmp_path / "store"), key)
+
+    with pytest.raises(ConfigInvalid, match="is the key of a store") as refused:
+        RawStore.opened(str(tmp_path / "sotre"), key)
+    assert "Check --raw-store" in refused.value.hint
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
 def test_a_key_that_other_users_can_use_is_refused(tmp_path: Path, mode: int) -> None:
