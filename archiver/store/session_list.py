@@ -12,7 +12,10 @@ from .database import AMONG, Database, Value, listed
 _INDEXED: Final = "EXISTS (SELECT 1 FROM item i WHERE i.session = s.id)"
 _TIME: Final = "coalesce(s.ended, s.started, 0)"
 _CASES: Final = " ".join(f"""WHEN instr(o.facts, '"{start}') THEN '{name}'""" for name, start in ENDINGS.items())
-_ENDING: Final = f"""coalesce((SELECT CASE WHEN instr(o.facts, '"{OPEN}') = 0 THEN '' {_CASES} ELSE '' END
+_BEGINNINGS: Final = {start[: len(OPEN) + 4] for start in ENDINGS.values()}
+"""Short beginnings of the facts of all endings. A card without them, as most are, needs no further search."""
+_ANY: Final = " OR ".join(f"""instr(o.facts, '"{beginning}')""" for beginning in sorted(_BEGINNINGS))
+_ENDING: Final = f"""coalesce((SELECT CASE WHEN NOT ({_ANY}) THEN '' {_CASES} ELSE '' END
     FROM summary c JOIN observation o ON o.item = c.item WHERE c.session = s.id), '')"""
 """Name of the worst ending of a session, as `ending_of` returns it."""
 

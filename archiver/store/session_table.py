@@ -275,8 +275,8 @@ class SessionTable:
     def totals_by_project(self) -> list[ProjectTotal]:
         """Return all projects that have indexed sessions. The project with the latest session comes first."""
         rows = self._db.rows(
-            """SELECT project, count(*), max(coalesce(ended, started)) FROM session
-               WHERE id IN (SELECT session FROM item) GROUP BY project
+            """SELECT project, count(*), max(coalesce(ended, started)) FROM session s
+               WHERE EXISTS (SELECT 1 FROM item i WHERE i.session = s.id) GROUP BY project
                ORDER BY max(coalesce(ended, started, 0)) DESC, project"""
         )
         return [ProjectTotal(*row) for row in rows]
