@@ -1,11 +1,12 @@
 """Home page: open items, recent sessions, activity, projects and the state of the archive. Open and dismissed items."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -14,7 +15,7 @@ from ..archiver.store import ARCHIVER, WATCHER, Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.observation import NEXT
 from ..core.results import OpenItem, SessionOutline
-from ..search.present.details import Sessions, items_of
+from ..search.present.details import Sessions, items_of, line_of
 from .activity import calendar_of
 from .pages import archive_of, form_of, redirect, render, route
 from .session_rows import columns_of, rows_of
@@ -40,14 +41,15 @@ def home(request: Request) -> Response:
     latest = store.session_list.page(SessionFilter(), _READ)
     if not latest:
         return render(request, "empty.html.j2")
-    current, older = _current_and_older(Sessions(store).outlines_of(latest).values())
+    sessions = Sessions(store).outlines_of(latest)
+    current, older = _current_and_older(sessions.values())
     rows = rows_of(store, _pinned_and_recent(store))
     counts = store.session_list.count_by_project()
     projects = [project for project in store.sessions.totals_by_project() if project.name and project.name in counts]
     return render(
         request,
         "home.html.j2",
-        items=_by_session(current[:_ITEMS]),
+        items=_by_session(store, sessions, current[:_ITEMS]),
         has_items=bool(current or older),
         dismissed=request.query_params.get("dismissed", ""),
         next=NEXT,
@@ -71,13 +73,14 @@ def open_items(request: Request) -> Response:
     store, project = archive_of(request).store, request.query_params.get("project", "")
     projects = sorted(filter(None, store.session_list.count_by_project()), key=str.lower)
     latest = store.session_list.page(SessionFilter(project=project), _ALL_READ)
-    current, older = _current_and_older(Sessions(store).outlines_of(latest).values())
+    sessions = Sessions(store).outlines_of(latest)
+    current, older = _current_and_older(sessions.values())
     shown = [*current, *older][:_ALL_ITEMS]
     return render(
         request,
         "open.html.j2",
-        items=_by_session(shown[: len(current)]),
-        older=_by_session(shown[len(current) :]),
+        items=_by_session(store, sessions, shown[: len(current)]),
+        older=_by_session(store, sessions, shown[len(current) :]),
         older_total=len(shown[len(current) :]),
         total=len(shown),
         is_cut=len(shown) == _ALL_ITEMS or len(latest) == _ALL_READ,
@@ -139,9 +142,15 @@ def _current_and_older(sessions: Collection[SessionOutline]) -> tuple[list[OpenI
     return current, older
 
 
-def _by_session(items: Iterable[OpenItem]) -> list[tuple[str, list[OpenItem]]]:
-    """Return the items of each session together, with the name of the session in addresses."""
-    groups = (list(same) for _, same in groupby(items, key=attrgetter("session")))
+def _by_session(
+    store: Store, sessions: Mapping[int, SessionOutline], items: Sequence[OpenItem]
+) -> list[tuple[str, list[OpenItem]]]:
+    """Return the items of each session together, each with its line, and with the name of the session in addresses."""
+    numbers = {session.id: number for number, session in sessions.items()}
+    cards = store.summaries.of_sessions([numbers[item.session] for item in items])
+    evidence = {item.session: cards[numbers[item.session]].observation.evidence for item in items}
+    placed = [replace(item, line=line_of(item.text, evidence[item.session])) for item in items]
+    groups = (list(same) for _, same in groupby(placed, key=attrgetter("session")))
     return [(group[0].session if "/" in group[0].session else group[0].session_id, group) for group in groups]
 
 

@@ -20,7 +20,7 @@ from palaver.core.conversation import Origin
 from palaver.core.deletion import DeletionRequest
 from palaver.core.home import Home
 from palaver.core.memory import Memory
-from palaver.core.observation import ENDINGS, OPEN, SUMMARY, Observation, ObservationType
+from palaver.core.observation import ENDINGS, OPEN, SUMMARY, Evidence, Observation, ObservationType
 from palaver.core.query import Query
 from palaver.core.usage_report import UsageRow
 from palaver.observe.archive import Archive
@@ -387,9 +387,13 @@ def test_all_open_items_of_a_project_are_listed_and_dismissed(own: Viewer, tmp_p
     with Archive(Home(tmp_path / "own")) as archive, archive.store.transaction():
         [number] = archive.store.session_list.page(SessionFilter(), 1)
         project, first = archive.store.sessions.load(number).project, archive.store.summaries.conversation(number)[0]
-        card = Observation(ObservationType.GENERAL, f"{SUMMARY}Tide manual", facts=facts, extractor="test")
+        proof = tuple(Evidence(3, 3, "") for _ in facts)
+        card = Observation(
+            ObservationType.GENERAL, f"{SUMMARY}Tide manual", facts=facts, evidence=proof, extractor="test"
+        )
         archive.store.summaries.put(number, first, card)
 
+    assert re.search(r'/sessions/[^"]+\?line=3#L3">line 3</a>', own.page("/"))
     assert own.page("/").count("Leave this out of the list") == 8
     page = own.page(f"/open?project={project}")
     items = [unescape(item) for item in re.findall(r'name="item" value="([^"]*)"', page)]
