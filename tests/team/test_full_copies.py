@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import Request, urlopen
 from uuid import UUID, uuid4
 
 import httpx2
@@ -12,7 +11,6 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 from mcp.client.client import Client
-from moto.server import ThreadedMotoServer
 from msgspec.structs import replace
 
 from palaver.archiver.redaction import Redactor
@@ -34,6 +32,7 @@ from palaver.team.server.raw_store import ObjectFolder, RawStore
 from palaver.team.server.team_index import TeamIndex
 
 from ..archiver.formats.claude_code.claude_lines import assistant, jsonl, result, text, tool, user
+from ..object_store import s3_bucket
 from . import test_commands as commands
 from .laptop import Laptop
 from .members import Machine, Refused, exchange, full_copy, invited, serving, session
@@ -642,21 +641,8 @@ def test_the_administrator_serves_and_cleans_a_store(urls: DatabaseUrls, tmp_pat
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """URL of an empty bucket on a local S3 server."""
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    with urlopen(Request(f"{endpoint}/copies", method="PUT")):
+    with s3_bucket(monkeypatch, "copies"):
         yield "s3://copies/team"
-    server.stop()
 
 
 def test_a_bucket_stores_full_copies(urls: DatabaseUrls, pool: TeamDatabase, tmp_path: Path, bucket: str) -> None:

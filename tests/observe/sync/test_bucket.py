@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from palaver.core.errors import SyncRefused
 from palaver.observe.archive import Archive
 
+from ...object_store import s3_bucket
 from .devices import PASSPHRASE, Machine
 
 BUCKET = "s3://archives/palaver"
@@ -18,21 +17,8 @@ BUCKET = "s3://archives/palaver"
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """URL of an empty bucket on a local S3 server."""
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    with urlopen(Request(f"{endpoint}/archives", method="PUT")):
+    with s3_bucket(monkeypatch, "archives"):
         yield BUCKET
-    server.stop()
 
 
 def sync(machine: Machine, place: str) -> None:
