@@ -32,9 +32,11 @@ def serving(home: Home) -> Generator[Access]:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        yield access
-        server.should_exit = True
-        thread.join()
+        try:
+            yield access
+        finally:  # a failed or skipped test would leave a thread that keeps the process alive
+            server.should_exit = True
+            thread.join()
 
 
 @contextmanager
