@@ -20,7 +20,7 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from .errors import InvalidDate
-from .text import nfc
+from .text import claims_change, nfc
 
 INSTANT: Final = "instant"
 """Annotation of the type `Milliseconds`. It marks an integer as a time."""
@@ -211,7 +211,7 @@ The session, its sub-agents and the sessions that continue it are archived but n
 """
 
 
-MODEL_TITLE: Final = range(1, 4)
+_MODEL_TITLE: Final = range(1, 4)
 """Ranks of titles that a model wrote from the conversation. A lower rank is the first prompt, a higher one a name."""
 
 
@@ -238,6 +238,11 @@ class Session(Struct):
 
     The short IDs that Claude Code gives to sub-agents occur again in other sessions.
     """
+
+    @property
+    def claims_change(self) -> bool:
+        """True if a model wrote the title and states in it that something was changed, such as `Footer added`."""
+        return self.title_rank in _MODEL_TITLE and claims_change(self.title)
 
     def is_called(self, name: str) -> bool:
         """Return whether a name is the ID of this session, alone or after its scope or agent: `codex/<native_id>`."""

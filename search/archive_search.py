@@ -134,7 +134,9 @@ class ArchiveSearch(Closing):
                 items = items_of(sessions)
                 break
             query = replace(query, cursor=page.cursor)
-        return list(map(self._sessions.with_line, items[:limit]))
+        shown = items[:limit]
+        numbers = {item.session: number for item in shown if (number := self._sessions.find(item.session)) is not None}
+        return self._sessions.with_lines(shown, numbers)
 
     def project_at(self, folder: Path) -> str:
         """Return the project filter for the sessions of a folder: a path or name, or an empty string if it has none."""

@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import Final
 from urllib.parse import urlencode
 
-from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -15,7 +14,7 @@ from ..archiver.store import ARCHIVER, WATCHER, Store
 from ..archiver.store.session_list import SessionFilter
 from ..core.observation import NEXT
 from ..core.results import OpenItem, SessionOutline
-from ..search.present.details import Sessions, items_of, line_of
+from ..search.present.details import Sessions, items_of
 from .activity import calendar_of
 from .pages import archive_of, form_of, redirect, render, route
 from .session_rows import columns_of, rows_of
@@ -146,10 +145,7 @@ def _by_session(
     store: Store, sessions: Mapping[int, SessionOutline], items: Sequence[OpenItem]
 ) -> list[tuple[str, list[OpenItem]]]:
     """Return the items of each session together, each with its line, and with the name of the session in addresses."""
-    numbers = {session.id: number for number, session in sessions.items()}
-    cards = store.summaries.of_sessions([numbers[item.session] for item in items])
-    evidence = {item.session: cards[numbers[item.session]].observation.evidence for item in items}
-    placed = [replace(item, line=line_of(item.text, evidence[item.session])) for item in items]
+    placed = Sessions(store).with_lines(items, {session.id: number for number, session in sessions.items()})
     groups = (list(same) for _, same in groupby(placed, key=attrgetter("session")))
     return [(group[0].session if "/" in group[0].session else group[0].session_id, group) for group in groups]
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from ...archiver.store import MODEL_PREFIX
-from ...core.conversation import MODEL_TITLE, Exchange, Kind, Origin, Session, least
+from ...core.conversation import Exchange, Kind, Origin, Session, least
 from ...core.observation import SUMMARY, CardPart, Evidence, Observation, ObservationType
 from ...core.reports import many
-from ...core.text import TITLE_MAX, claims_change, headline, repeats, strip_markdown, truncate
+from ...core.text import TITLE_MAX, headline, repeats, strip_markdown, truncate
 from .exchange_analysis import (
     CHORE,
     MINOR,
@@ -168,8 +168,7 @@ def _title(
 
     A title by a model that claims a change needs a change that was made.
     """
-    is_claim = session.title_rank in MODEL_TITLE and claims_change(session.title)
-    is_true = not is_claim or any(map(_is_change, parts)) or any(exchange.writes for exchange in exchanges)
+    is_true = not session.claims_change or any(map(_is_change, parts)) or any(exchange.writes for exchange in exchanges)
     if session.title_rank > 0 and is_true and is_specific(session.title) and not session.title.endswith("?"):
         return headline(session.title) or truncate(session.title, TITLE_MAX)
     planned = zip(requests, exchanges, strict=True)

@@ -23,7 +23,7 @@ from ...archiver.store.session_label_table import SessionLabel
 from ...archiver.store.session_list import SessionFilter
 from ...archiver.store.session_table import ambiguous_session
 from ...core import ids, tokens
-from ...core.conversation import MODEL_TITLE, Kind, Origin, SessionKind, Trust
+from ...core.conversation import Kind, Origin, SessionKind, Trust
 from ...core.document import ChunkKind, DocumentFilter, EditBasis, EditedUnit, Symbol, UnitEdit
 from ...core.memory import Family, MemoryState, state_label
 from ...core.observation import (
@@ -37,7 +37,7 @@ from ...core.observation import (
 )
 from ...core.reports import many
 from ...core.results import Detail, Hit, OpenItem, ReplacedBy, SessionEntry, SessionOutline, read_cost
-from ...core.text import TITLE_MAX, claims_change, shorten, title_of_start
+from ...core.text import TITLE_MAX, shorten, title_of_start
 from ..query.tokenizer import terms
 from .subagents import Subagents
 
@@ -94,11 +94,7 @@ class SessionNames:
 
     def _requests(self, sessions: Mapping[int, Session]) -> dict[int, str]:
         """Return the first prompts of the sessions whose title claims a change that they did not make."""
-        claimed = [
-            number
-            for number, session in sessions.items()
-            if session.title_rank in MODEL_TITLE and claims_change(session.title)
-        ]
+        claimed = [number for number, session in sessions.items() if session.claims_change]
         unchanged = self._store.summaries.without_change(claimed) if claimed else ()
         first = ((number, self._store.exchanges.first_of_session(number)) for number in unchanged)
         return {number: one_line(exchange.prompt, _TITLE) for number, exchange in first if exchange}
@@ -584,11 +580,12 @@ class Sessions:
         stored = self._store.exchanges.load([first])[first]
         return replace(exchange_observation(stored.exchange), type=ObservationType.GENERAL)
 
-    def with_line(self, item: OpenItem) -> OpenItem:
-        """Return an open item with the line that proves it, if its session has a card."""
-        number = self.find(item.session)
-        card = None if number is None else self._store.summaries.of_session(number)
-        return replace(item, line=line_of(item.text, card.observation.evidence)) if card else item
+    def with_lines(self, items: Sequence[OpenItem], numbers: Mapping[str, int]) -> list[OpenItem]:
+        """Return open items with the lines that prove them. `numbers` has the store's IDs of sessions by short ID."""
+        sessions = {name: numbers[name] for item in items if (name := item.session) in numbers}
+        cards = self._store.summaries.of_sessions([*sessions.values()])
+        evidence = {name: cards[number].observation.evidence for name, number in sessions.items() if number in cards}
+        return [replace(item, line=line_of(item.text, evidence.get(item.session, ()))) for item in items]
 
     def done_later(self, number: int, facts: Iterable[str]) -> dict[str, str]:
         """Return the title of a later session of the project that worked on an open item, by the item.

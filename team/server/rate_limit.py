@@ -15,7 +15,7 @@ _IPV6_NETWORK: Final = 64
 
 
 class RateLimit:
-    """Count of requests by address. All counts begin anew every minute, so that they need little memory."""
+    """Count of requests by address. All counts return to zero every minute, so that they need little memory."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         """Allow at most `most` requests of an address in a minute."""
