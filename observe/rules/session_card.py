@@ -84,11 +84,11 @@ def build_card(
         NoteLabel.OPEN: of_label[NoteLabel.OPEN][:_OPEN],
         NoteLabel.NEXT: of_label[NoteLabel.NEXT][:_NEXT],
     }
-    told = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
+    texts = [text for label, stated in labelled.items() if label is not NoteLabel.ASKED for text, _ in stated]
     is_finished = not (labelled[NoteLabel.OPEN] or labelled[NoteLabel.NEXT])
     is_lone = is_finished and len(parts) == 1 and not labelled[NoteLabel.OUTCOME]
-    is_repeated = is_lone and all(_is_in(text, parts[0]) for text in told)
-    if not title or is_repeated or not (told or parts):
+    is_repeated = is_lone and all(_is_in(text, parts[0]) for text in texts)
+    if not title or is_repeated or not (texts or parts):
         return None
     facts = [(f"{label}: {text}", evidence) for label, stated in labelled.items() for text, evidence in stated]
     if ending := bad_end([note for note in notes if note.label is NoteLabel.OPEN]):
